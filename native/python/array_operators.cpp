@@ -71,6 +71,7 @@ bool limit_depth(PyObject* array, Ref<Node> node) {
 
 PyObject* wrap_node(Ref<Node> node, PyObject* base) {
     if (!node) return nullptr;
+    if (base && is_array(base) && type_of(base).storage) base = nullptr; // it has no views
     bool is_deep = node->depth.load(std::memory_order_relaxed) > SHALLOW_DEPTH;
     bool is_simple = !is_deep && node->op && !node->op->view && !node->op->shows_part &&
                      node->inference->results.size() == 1;

@@ -81,7 +81,7 @@ bool write_number(PyObject* object, CallArguments& to) {
 }
 
 bool write_array(PyObject* object, CallArguments& to, Node* node, const Type* type) {
-    if (!type) return false;
+    if (!type || type->storage) return false;
     to.words.push_back(number(type));
     to.nodes.push_back(node);
     to.arrays.push_back(object);

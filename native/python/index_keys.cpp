@@ -297,6 +297,7 @@ PyObject* gather_item(PyObject* self, PyObject* key) {
 PyObject* get_basic_item(PyObject* self, PyObject* key) {
     BasicIndex index;
     if (!index_op) return nullptr;
+    if (type_of(self).storage) return nullptr;
     if (!index.parse(key, type_of(self).shape)) return gather_item(self, key);
     Node* input = node_of(self);
     if (!input) return nullptr;
@@ -364,7 +365,7 @@ bool assign_slice(ArrayObject* array, const Params& part, PyObject* value) {
 bool set_basic_item(PyObject* self, PyObject* key, PyObject* value) {
     auto* array = reinterpret_cast<ArrayObject*>(self);
     BasicIndex index;
-    if (array->external || !index_op) return false;
+    if (array->external || !index_op || type_of(self).storage) return false;
     if (!index.parse(key, type_of(self).shape)) return false;
     const Ref<Params>& pattern = pattern_cache->find_or_intern(index);
     if (!is_array(value)) {

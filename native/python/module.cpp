@@ -80,7 +80,8 @@ void set_hooks(nb::kwargs functions) {
              take("evaluate"), take("get_item"),     take("set_item"),
              take("assign"),   take("advance"),      take("scalar_of"),
              take("origin"),   take("format"),       take("refuse_operand"),
-             take("wait"),     take("evaluate_all"), hooks.missing_attribute};
+             take("wait"),     take("evaluate_all"), take("apply_to_kinds"),
+             hooks.missing_attribute};
 }
 
 nb::dict read_counters() {

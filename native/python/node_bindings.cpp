@@ -70,6 +70,18 @@ Ref<Node> refuse_scalar(const Op* op, std::span<Node* const> inputs, const Infer
     return result.is_valid() ? Ref<Node>(node_of(result.ptr())) : Ref<Node>();
 }
 
+// Applies an op to operands of which one has a storage kind, by the rules of kinds in Python.
+Ref<Node> apply_to_kinds(const Op* op, std::span<Node* const> inputs, const Params* params) {
+    nb::list operands;
+    for (Node* input : inputs)
+        operands.append(nb::steal(input->is_scalar() ? scalar_to_python(input->scalar)
+                                                     : new_array(Ref<Node>(input))));
+    nb::object result = nb::steal(PyObject_CallFunctionObjArgs(
+        hooks.apply_to_kinds, static_cast<PyObject*>(op->python), nb::tuple(operands).ptr(),
+        nb::steal(params_to_python(params)).ptr(), nullptr));
+    return result.is_valid() ? Ref<Node>(node_of(result.ptr())) : Ref<Node>();
+}
+
 bool is_ours(nb::handle frame) {
     nb::object globals =
         nb::steal(PyFrame_GetGlobals(reinterpret_cast<PyFrameObject*>(frame.ptr())));
@@ -155,11 +167,13 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
     if (inputs.size() > inline_types.size()) heap_types.resize(inputs.size());
     std::span<Type*> types{heap_types.empty() ? inline_types.data() : heap_types.data(),
                            inputs.size()};
-    bool scalars = false;
+    bool scalars = false, kinds = false;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         types[i] = inputs[i]->type.get();
         scalars |= inputs[i]->is_scalar();
+        kinds |= types[i]->storage != 0;
     }
+    if (kinds) return apply_to_kinds(op, inputs, params.get());
     const Options& options = current_options(); // not to be read once Python has run
     bool records_origin = op->can_fail || options.origins;
     // Where a part begins makes no difference to its Type.
@@ -280,6 +294,12 @@ nb::list readers_to_python(const NodeHandle& self) {
     return readers;
 }
 
+// The nodes whose values a node stands for: itself, or the components of a storage kind.
+std::vector<Ref<Node>> stored_nodes_of(Node* node) {
+    if (node->type->storage) return inputs_of(node);
+    return {Ref<Node>(node)};
+}
+
 // pending_of(arrays) -> the pending nodes that are not submitted yet. Returns the position of an
 // element that is not an Array, if any.
 nb::object pending_of(nb::tuple arrays) {
@@ -289,8 +309,9 @@ nb::object pending_of(nb::tuple arrays) {
         if (!is_array(array.ptr())) return nb::int_(position);
         Node* node = node_of(array.ptr());
         if (!node) nb::raise_python_error();
-        bool pending = node->op && !value_of(node) && !is_submitted(*node);
-        if (pending) pending_nodes.nodes.emplace_back(node);
+        for (Ref<Node>& stored : stored_nodes_of(node))
+            if (stored->op && !value_of(stored.get()) && !is_submitted(*stored))
+                pending_nodes.nodes.push_back(std::move(stored));
         ++position;
     }
     return nb::cast(std::move(pending_nodes));
@@ -395,6 +416,9 @@ void declare_nodes(nb::module_& module) {
              })
         .def("clear", [](NodesHandle& self) { std::exchange(self.nodes, {}); });
     module.def("pending_of", pending_of, "arrays"_a);
+    module.def("has_kind", [](nb::handle object) {
+        return is_array(object.ptr()) && type_of(object.ptr()).storage != 0;
+    });
     module.def("stored_node", [](nb::handle array) {
         if (!is_array(array.ptr())) throw nb::type_error("kept_node() needs an Array");
         Node* node = reinterpret_cast<ArrayObject*>(array.ptr())->node;

@@ -450,7 +450,8 @@ void log_failure(const Failure& failure) {
 
 OperatorResult answer_from_object(PyObject* object) {
     OperatorResult answer;
-    if (is_array(object)) {
+    bool has_kind = is_array(object) && type_of(object).storage; // kept as the object that it is
+    if (is_array(object) && !has_kind) {
         Node* node = node_of(object);
         if (node) answer.value = value_of(node);
         if (node && !answer.value)

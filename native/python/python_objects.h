@@ -97,7 +97,7 @@ class PythonFunction {
 // Python functions that the core calls; named in `set_hooks`.
 struct Hooks {
     PyObject *infer, *convert, *refuse_scalar, *evaluate, *get_item, *set_item, *assign, *advance,
-        *scalar_of, *origin, *format, *refuse_operand, *wait, *evaluate_all;
+        *scalar_of, *origin, *format, *refuse_operand, *wait, *evaluate_all, *apply_to_kinds;
     PyObject* missing_attribute; // set by the public namespace, later than the others
 };
 extern Hooks hooks;

@@ -428,6 +428,8 @@ bool compute_and_wait(Ref<Node> node) {
 }
 
 bool compute_by_plan(std::span<Node* const> pending) {
+    if (std::ranges::any_of(pending, [](Node* node) { return node->type->storage != 0; }))
+        return false;
     OptionKey options;
     if (has_external_buffers || num_recorders || current_options().verify ||
         !current_option_key(options))

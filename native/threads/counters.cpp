@@ -17,6 +17,7 @@ const std::array<const char*, COUNTERS> counter_names = {
     "generic_compiles",
     "multiply_adds",
     "host_syncs",
+    "densified",
 };
 
 } // namespace tenfold

@@ -24,6 +24,7 @@ enum class Counter : uint8_t {
     generic_compiles,
     multiply_adds,
     host_syncs,
+    densified,
     count_of_counters
 };
 

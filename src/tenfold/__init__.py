@@ -22,6 +22,9 @@ from tenfold.core.op import Kind
 from tenfold.inspect.explain import explain
 from tenfold.inspect.profile import Profile, profile
 from tenfold.interop import import_hooks
+from tenfold.kinds.csr import csr, csr_from_coo
+from tenfold.kinds.diagonal import diagonal_matrix
+from tenfold.kinds.permutation import permutation
 from tenfold.pipeline import trim
 from tenfold.rewrite.cse import cse
 from tenfold.rewrite.rule import Rule
@@ -100,6 +103,9 @@ __all__ = [
     "assign",
     "cond",
     "cse",
+    "csr",
+    "csr_from_coo",
+    "diagonal_matrix",
     "engine",
     "errors",
     "eval",
@@ -112,6 +118,7 @@ __all__ = [
     "operator",
     "operators",
     "options",
+    "permutation",
     "profile",
     "random",
     "rules",

@@ -27,6 +27,9 @@ from tenfold.interop.asarray import asarray as asarray
 from tenfold.mutation.assign import assign as assign
 from tenfold.transforms.control_flow import cond as cond
 from tenfold.rewrite.cse import cse as cse
+from tenfold.kinds.csr import csr as csr
+from tenfold.kinds.csr import csr_from_coo as csr_from_coo
+from tenfold.kinds.diagonal import diagonal_matrix as diagonal_matrix
 from tenfold.engine.engine import engine as engine
 from tenfold import errors as errors
 from tenfold.submission import eval as eval
@@ -39,6 +42,7 @@ from tenfold.transforms.custom_op import op as op
 from tenfold.transforms.operator_decorator import operator as operator
 from tenfold import operators as operators
 from tenfold.settings import options as options
+from tenfold.kinds.permutation import permutation as permutation
 from tenfold.inspect.profile import profile as profile
 from tenfold import random as random
 from tenfold import rules as rules
@@ -271,11 +275,11 @@ def to_device(x: Array, /, device: str, *, stream: Any = ...) -> Array:
 def diag(x: Array, /, k: int = ...) -> Array:
     """Return the matrix with the vector `x` on its k-th diagonal, or of a matrix `x` the k-th"""
 
+def diag_embed(x: Array, /, *, offset: int = ...) -> Array:
+    """Return square matrices (..., n + |offset|, n + |offset|) with the vectors (..., n) of `x` on"""
+
 def diagonal(x: Array, /, offset: int = ..., axis1: int = ..., axis2: int = ...) -> Array:
     """Return the view of the elements whose index on `axis2` is that on `axis1` plus `offset`; the"""
-
-def diagonal_matrix(x: Array, /, *, offset: int = ...) -> Array:
-    """Return square matrices (..., n + |offset|, n + |offset|) with the vectors (..., n) of `x` on"""
 
 def tril(x: Array, /, k: int = ...) -> Array:
     """Return the matrices (..., m, n) of `x` with 0 above the k-th diagonal: their lower triangles."""
@@ -684,9 +688,12 @@ __all__ = [
     "count_nonzero",
     "crop",
     "cse",
+    "csr",
+    "csr_from_coo",
     "cumulative_prod",
     "cumulative_sum",
     "diag",
+    "diag_embed",
     "diagonal",
     "diagonal_matrix",
     "diff",
@@ -782,6 +789,7 @@ __all__ = [
     "options",
     "outer",
     "pad",
+    "permutation",
     "permute_dims",
     "pi",
     "pool",

@@ -184,6 +184,10 @@ class Methods:
     def nbytes(self) -> int:
         """The bytes of all elements."""
 
+    @property
+    def nnz(self) -> int:
+        """The number of elements that an array of a storage kind stores."""
+
     def nonzero(self) -> tuple[Array, ...]:
         """Return the indices of elements that are not 0, one array for each axis; waits."""
 
@@ -245,6 +249,9 @@ class Methods:
 
     def take(self, indices: Any, axis: int | None = ..., out: Any = ..., mode: str = ...) -> Any:
         """Return the elements at indices along `axis`, or of the flattened array."""
+
+    def to_dense(self) -> Array:
+        """Return an array of elements that are stored one by one; a dense array itself."""
 
     def to_device(self, /, device: str, *, stream: Any = ...) -> Array:
         """Return `x` on another device, where what is made of it is computed: shape (...), its dtype."""

@@ -384,8 +384,11 @@ class Nodes(Sequence[Node]):  # as far as Tenfold uses it
 
 def pending_of(arrays: tuple[Any, ...]) -> Nodes | int:
     """Return the pending nodes that are not submitted; or the position of an object that is not an
-    Array.
+    Array. Of a storage kind they are its components.
     """
+
+def has_kind(value: object) -> bool:
+    """Whether an object is an Array of a storage kind: not a dense one."""
 
 def stored_node(array: Array) -> Node | None:
     """Return the node that an Array stores; unlike `node_of`, that of a view may be stale."""

@@ -37,6 +37,7 @@ from tenfold.schedule.schedule import is_repeatable
 from tenfold.schedule.target import DEFAULT
 from tenfold.settings import debug, get
 from tenfold.storage import dense
+from tenfold.storage.kinds import stored_nodes
 from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
 
 MAX_REWRITE_NODES = 4096
@@ -53,7 +54,11 @@ def evaluate(arrays: Sequence[Array], *, planned: bool = False) -> Exception | N
 
 
 def compute(nodes: Sequence[Node], *, planned: bool = False) -> Exception | None:
-    """As evaluate, for nodes, which do not follow a rebinding of their Arrays."""
+    """As evaluate, for nodes, which do not follow a rebinding of their Arrays.
+
+    Of a storage kind the components are computed.
+    """
+    nodes = stored_nodes(nodes)
     if not EXTERNAL_BUFFER_LOCK.enabled:
         return _compute_nodes(nodes, planned)
     with EXTERNAL_BUFFER_LOCK.read_lock():
@@ -291,8 +296,9 @@ def lasting_tier() -> int | str:
 def plan_of(arrays: Sequence[Array], **options: bool) -> Executable | None:
     """Return the plan of pending arrays, cached or new, of programs that last; compute nothing."""
     with settings.override(tier=lasting_tier(), **options):
-        cached = _native.find_plan(arrays)
-        return cached or _bind_plan([*map(_native.node_of, arrays)], options_key())
+        nodes = stored_nodes([*map(_native.node_of, arrays)])
+        cached = _native.find_plan([*map(_native.array_of, nodes)])
+        return cached or _bind_plan(nodes, options_key())
 
 
 def _compute_optimised(pending: Sequence[Node]) -> Exception | None:

@@ -191,7 +191,7 @@ REFUSED: list[tuple[str, Any, type[Exception], str]] = [
     ("diagonal", lambda: tn.diagonal(Z[0]), ShapeError, "1 axes has no diagonal"),
     ("diagonal", lambda: tn.diagonal(Z, axis1=1, axis2=-1), ShapeError, "are the same"),
     ("diag", lambda: tn.diag(Z[None]), ShapeError, "not a vector or a matrix"),
-    ("diagonal_matrix", lambda: tn.diagonal_matrix(tn.asarray(1.0)), ShapeError, "not a vector"),
+    ("diag_embed", lambda: tn.diag_embed(tn.asarray(1.0)), ShapeError, "not a vector"),
     ("tril", lambda: tn.tril(Z[0]), ShapeError, "not a matrix"),
     ("triu", lambda: tn.triu(Z, k=0.5), ShapeError, "0.5 is not an int"),
 ]

@@ -62,7 +62,7 @@ EXPECTED: dict[str, Callable[..., Any]] = {
     "index": lambda x, key: x[key],
     "crop": middle,
     "gather": picked,
-    "diagonal_matrix": embedded,
+    "diag_embed": embedded,
     "take": taken,
     "take_along_axis": along,
 }

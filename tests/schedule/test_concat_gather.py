@@ -173,7 +173,7 @@ def test_elements_along_an_axis_are_found():
 
 def test_identity_and_diagonal_matrices_are_kernels():
     x = numbers((6,))
-    result = tn.eye(6) * 2 + tn.diagonal_matrix(tn.asarray(x))
+    result = tn.eye(6) * 2 + tn.diag_embed(tn.asarray(x))
     assert [step.kind for step in steps(result)] == ["kernel"]
     assert np.array_equal(np.asarray(result), np.eye(6) * 2 + np.diag(x))
 

@@ -37,6 +37,7 @@ from tenfold.ops.create import full
 from tenfold.ops.gathering import gather
 from tenfold.ops.indexing import get_item, index, iterate
 from tenfold.ops.movement import matrix_transpose, transpose
+from tenfold.storage import kinds
 from tenfold.submission import eval  # noqa: A004  # the settled public name
 
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -121,7 +122,8 @@ def kind_of_node(self: Array) -> Kind:
 def storage(self: Array) -> str:
     """What is known of its matrices (..., n, n), such as "lower"; "dense" if nothing is.
 
-    The words are those of `tn.assume`, "identity", "permutation", "selection" and "hermitian". They
+    The words are those of `tn.assume`, "identity", "permutation", "selection" and "hermitian", and
+    the names of the storage kinds, such as "csr". They
     stay after `wait`, and follow from what operations do: see `docs/algebra.md`.
 
     >>> import tenfold as tn
@@ -129,7 +131,29 @@ def storage(self: Array) -> str:
     >>> x.storage, (x.T * 2).storage, (x + 1).storage
     ('lower', 'upper', 'dense')
     """
-    return Structure(_native.node_of(self).type.structure).word
+    kind = kinds.storage_kind(self)
+    return kind.name if kind else Structure(_native.node_of(self).type.structure).word
+
+
+def nnz(self: Array) -> int:
+    """The number of elements that an array of a storage kind stores.
+
+    Raises AttributeError for a dense array: `tn.count_nonzero` counts.
+    """
+    if kinds.storage_kind(self) is None:
+        raise AttributeError("nnz: the array is dense; tn.count_nonzero(x) counts its elements")
+    return kinds.components(self)[0].size
+
+
+def _get_item(self: Array, key: Any) -> Any:
+    """The hook of `x[key]`."""
+    kind = kinds.storage_kind(self)
+    if kind is None:
+        return get_item(self, key)
+    item = kind.get_item(self, key) if kind.get_item else NotImplemented
+    if item is NotImplemented:
+        raise kinds.refusal("getitem", self)
+    return item
 
 
 def to_dlpack(
@@ -203,6 +227,7 @@ def explained(
 
 PROPERTIES = ndarray_methods.PROPERTIES | {
     "kind": property(kind_of_node),
+    "nnz": property(nnz),
     "storage": property(storage),
     "T": property(transpose, view_setter(transpose)),
     "imag": property(imag_parts, set_imag_parts),
@@ -213,6 +238,7 @@ METHODS = ndarray_methods.METHODS | {
     "item": materialize.item,
     "tolist": materialize.tolist,
     "explain": explained,
+    "to_dense": kinds.to_dense,
     "__array__": materialize.to_ndarray,
     "__array_function__": array_function.array_function,
     "__array_namespace__": array_namespace,
@@ -241,7 +267,7 @@ def install() -> None:
         refuse_scalar=refuse_scalar,
         evaluate=_evaluate,
         evaluate_all=_evaluate_all,
-        get_item=get_item,
+        get_item=_get_item,
         set_item=set_item,
         assign=assign_result,
         advance=advance,
@@ -250,6 +276,7 @@ def install() -> None:
         format=display.represent,
         refuse_operand=_refuse_operand,
         wait=materialize.wait,
+        apply_to_kinds=kinds.apply_to_kinds,
     )
     _native.set_slice_ops(index.id, set_at.id, gather.id)
     for name, function in METHODS.items():

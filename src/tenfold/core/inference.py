@@ -102,7 +102,13 @@ def infer(
             )
         structures = _infer_structures(op, types, params, results)
         result_types = tuple(
-            Type(checked_shape(shape, dtype.itemsize), dtype, device, structure=structure)
+            Type(
+                checked_shape(shape, dtype.itemsize),
+                dtype,
+                device,
+                storage=op.semantics.storage,
+                structure=structure,
+            )
             for (shape, dtype), structure in zip(results, structures, strict=True)
         )
     except ExplainedError as error:

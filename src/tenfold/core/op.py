@@ -185,6 +185,8 @@ class OpSemantics:
     result follows from its zero."""
     makes: Callable[..., tuple[Structure, ...]] | None = None
     """The structures that its results have in any case, by its params."""
+    storage: str = "dense"
+    """The storage kind of its result, whose components are its operands (storage/kinds.py)."""
     dtypes: Callable[..., tuple[tuple[np.dtype, ...], np.dtype]] | None = None
     """The dtype rule of an elementwise op: from Types to (the operands' dtypes, the result's)."""
     shapes: str = ""

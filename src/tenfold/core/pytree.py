@@ -3,8 +3,9 @@ them.
 
 `flatten` takes a value and hands on its leaves in order and its TreeDef, which is hashable,
 comparable and printable. `TreeDef.unflatten` makes the same tree of other leaves. Any other value
-is a leaf. A dict's items are in the order of its sorted keys, or in insertion order if they cannot
-be sorted. A dataclass is rebuilt from its fields, without a call of its `__init__`.
+is a leaf, but for an Array of a storage kind: its components are. A dict's items are in the order
+of its sorted keys, or in insertion order if they cannot be sorted. A dataclass is rebuilt from its
+fields, without a call of its `__init__`.
 
 >>> leaves, structure = flatten({"b": [1, 2], "a": (3, None)})
 >>> leaves, str(structure)
@@ -19,6 +20,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+from tenfold import _native
+from tenfold._native import Array
 from tenfold.errors import message
 
 
@@ -28,10 +31,16 @@ class TreeDef:
 
     type: type | None = None
     keys: tuple[Hashable, ...] = ()
-    """Of a dict its keys, of a named tuple and a dataclass the names of the fields."""
+    """Of a dict its keys, of a named tuple and a dataclass the names of the fields, of an Array of
+    a storage kind the op that makes it and its params."""
     children: tuple[TreeDef, ...] = ()
     leaves: int = field(default=1, compare=False)
     """How many leaves it has."""
+
+    @property
+    def holds_kind(self) -> bool:
+        """Whether an Array of a storage kind is in it."""
+        return self.type is Array or any(child.holds_kind for child in self.children)
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """Return the tree with these leaves; their number must match."""
@@ -45,8 +54,8 @@ class TreeDef:
             return [""]
         paths: list[str] = []
         for index, child in enumerate(self.children):
-            key = self.keys[index] if self.keys else index
-            step = f"[{key!r}]" if self.type in (tuple, list, dict) else f".{key}"
+            key = self.keys[index] if self.keys and self.type is not Array else index
+            step = f"[{key!r}]" if self.type in (tuple, list, dict, Array) else f".{key}"
             paths.extend(step + path for path in child.paths())
         return paths
 
@@ -60,6 +69,9 @@ class TreeDef:
             return f"[{', '.join(child_texts)}]"
         if self.type is tuple:
             return f"({', '.join(child_texts)}{',' if len(child_texts) == 1 else ''})"
+        if self.type is Array:
+            constructor: Any = self.keys[0]
+            return f"{constructor.name}({', '.join(child_texts)})"
         if self.type is dict:
             items = zip(self.keys, child_texts, strict=True)
             return "{" + ", ".join(f"{key!r}: {child}" for key, child in items) + "}"
@@ -121,6 +133,9 @@ def flatten_one_level(value: Any) -> tuple[tuple[Hashable, ...], tuple[Any, ...]
     if is_dataclass(type_):
         names = tuple([item.name for item in fields(value)])
         return names, tuple([getattr(value, name) for name in names])
+    if _native.has_kind(value):
+        node = _native.node_of(value)
+        return (node.op, *node.params), tuple(map(_native.array_of, node.inputs))
     return None
 
 
@@ -156,6 +171,9 @@ def _unflatten(structure: TreeDef, leaves: Iterator[Any]) -> Any:
     children = [_unflatten(child, leaves) for child in structure.children]
     if type_ is tuple or type_ is list:
         return type_(children)
+    if type_ is Array:  # of a storage kind: the keys are its constructor
+        constructor: Any = structure.keys[0]
+        return _native.apply(constructor.id, tuple(children), structure.keys[1:])
     if type_ is dict:
         return dict(zip(structure.keys, children, strict=True))
     if issubclass(type_, tuple):

@@ -17,7 +17,7 @@ from tenfold import _native, pipeline
 from tenfold._native import Array, Handle, Value
 from tenfold.errors import message, raise_if_failed
 from tenfold.settings import checked_device
-from tenfold.storage import dense
+from tenfold.storage import dense, kinds
 from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
 
 
@@ -27,6 +27,9 @@ def compute_array(array: Array) -> Array:
     What shows an external buffer gets memory of its own: workers read it without the lock that
     assignments to the buffer take. Raises the failure of the computation.
     """
+    if kinds.storage_kind(array):
+        raise_if_failed(pipeline.compute([_native.node_of(array)]))
+        return array
     node = _native.node_of(array)
     array = _native.array_of(node)  # a view of a window makes a node anew each time
     if not _native.try_compute(array):

@@ -57,6 +57,7 @@ class Profile(Scope):
     | `generic_compiles` | kernels of one operation for any shape, compiled or loaded from disk |
     | `multiply_adds` | m*n*k for each product, the textbook count for factorisations |
     | `host_syncs` | waits of this program for values |
+    | `densified` | arrays of a storage kind that became dense |
 
     All are ints, of the whole process while the block was open. Memory that the pool reuses is not
     counted; `tn.trim()` empties the pool. A caller that waits for a kernel counts its compilation.

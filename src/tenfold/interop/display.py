@@ -19,7 +19,7 @@ from tenfold._native import Array
 from tenfold.core.graph import type_text
 from tenfold.errors import message
 from tenfold.interop.materialize import value_of
-from tenfold.storage import dense
+from tenfold.storage import dense, kinds
 
 EDGE = 3
 THRESHOLD = 200
@@ -29,6 +29,14 @@ MAX_SHOWN = 1000
 
 def _summary(array: Array) -> str:
     node = _native.node_of(array)
+    if kind := kinds.storage_kind(array):
+        parts = kinds.components(array)
+        texts = [
+            f"{name} {type_text(_native.node_of(part).type)}"
+            for name, part in zip(kind.component_names, parts, strict=True)
+        ]
+        stored = f"{type_text(node.type)} {kind.name} of {', '.join(texts)}"
+        return f"Array {stored}, device {array.device!r}"
     if node.pending:
         state = f"pending {node.name}, depth {node.depth}"
     else:
@@ -52,7 +60,15 @@ def _values_text(array: Array) -> str | None:
 
 
 def represent(array: Array, form: str = "repr") -> str:
-    """Return `repr` (computes nothing) or `str` (waits) of an Array."""
+    """Return `repr` (computes nothing) or `str` (waits) of an Array.
+
+    Of a storage kind they show its components.
+    """
+    if kind := kinds.storage_kind(array):
+        if form != "str":
+            return f"<{_summary(array)}>"
+        parts = zip(kind.component_names, kinds.components(array), strict=True)
+        return "\n".join([_summary(array), *(f"  {name}: {part}" for name, part in parts)])
     if form == "str":
         values = value_of(array, "str")
         return str(values.item()) if values.ndim == 0 else np.array2string(values)

@@ -22,7 +22,7 @@ from tenfold.core.trace_state import note_wait
 from tenfold.dtypes import BFLOAT16, DTYPES, kind_of
 from tenfold.errors import RunError, ShapeError, UnsupportedError, message, raise_if_failed
 from tenfold.runtime.reference import TRACED
-from tenfold.storage import dense
+from tenfold.storage import dense, kinds
 
 
 def value_of(array: Array, operation: str | None = None) -> np.ndarray[Any, Any]:
@@ -33,6 +33,8 @@ def value_of(array: Array, operation: str | None = None) -> np.ndarray[Any, Any]
 def _compute_value(array: Array, operation: str | None = None) -> Value:
     """Compute an Array and return its Value."""
     node = _native.node_of(array)
+    if kinds.storage_kind(array):
+        raise kinds.refusal(operation or "wait", array)
     if node.pending:
         if operation is not None:
             _refuse_sync(operation, array)
@@ -68,7 +70,11 @@ def wait(self: Array) -> Array:
     >>> (tn.asarray([1, 2]) + 1).wait()
     Array([2, 3], dtype=int64)
     """
-    _compute_value(self)
+    if kinds.storage_kind(self):
+        for part in kinds.components(self):
+            _compute_value(part)
+    else:
+        _compute_value(self)
     return self
 
 

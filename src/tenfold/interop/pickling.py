@@ -159,7 +159,8 @@ def _inner_name(op: Any) -> str:
 def _inner(name: str) -> Any:
     """Return the internal operation of that name, or None."""
     page, _, function = name.partition(":")
-    declared = getattr(sys.modules.get(f"tenfold.ops.{page}"), function, None)
+    modules = [sys.modules.get(f"tenfold.{room}.{page}") for room in ("ops", "kinds")]
+    declared = next((getattr(module, function, None) for module in modules if module), None)
     return declared if isinstance(declared, Op) else None
 
 

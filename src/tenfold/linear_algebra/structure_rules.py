@@ -7,7 +7,7 @@ off-main diagonal scales and shifts rows or columns. Class linear-algebra: a 0 t
 sign of a zero, is not computed.
 
 >>> print(STRUCTURE_RULES[1])
-diagonal-times: matmul(diagonal_matrix(x), y) => ... when on_main_diagonal (linear-algebra)
+diagonal-times: matmul(diag_embed(x), y) => ... when on_main_diagonal (linear-algebra)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tenfold.linear_algebra.structure_inference import strip_transposes, transpo
 from tenfold.ops.arithmetic import add, multiply, negative, subtract
 from tenfold.ops.complex import real
 from tenfold.ops.contract import matmul
-from tenfold.ops.diagonal_tril_triu import diagonal, diagonal_matrix
+from tenfold.ops.diagonal_tril_triu import diag_embed, diagonal
 from tenfold.ops.gathering import gather
 from tenfold.ops.linalg import inv
 from tenfold.ops.movement import permute_dims
@@ -39,9 +39,7 @@ MAX_STRUCTURE_DEPTH = 8
 
 def on_main_diagonal(match: Match) -> bool:
     """Whether a diagonal matrix has its vector on the main diagonal."""
-    return all(
-        operand.params == (0,) for operand in match.root.inputs if operand.op is diagonal_matrix
-    )
+    return all(operand.params == (0,) for operand in match.root.inputs if operand.op is diag_embed)
 
 
 def _is_identity(term: NodeView) -> bool:
@@ -145,7 +143,7 @@ def _structured_product(
         return None  # rounding or wrapping would move to another operation
     if _is_identity(matrix):
         return operand
-    if matrix.op is diagonal_matrix:
+    if matrix.op is diag_embed:
         if matrix.params != (0,):
             return _off_diagonal_product(match, matrix, operand, on_left=on_left)
         return _diagonal_product(match, matrix.inputs[0], operand, on_left=on_left)
@@ -227,7 +225,7 @@ def _combined_product(match: Match, *, on_left: bool) -> NodeView | None:
 def _has_structure(match: Match, *, on_left: bool) -> bool:
     """Whether an operand of a product scales or selects, by its structure alone."""
     matrix = match.root.inputs[0 if on_left else 1]
-    if matrix.op is diagonal_matrix or matrix.op in COMBINING_OPS:
+    if matrix.op is diag_embed or matrix.op in COMBINING_OPS:
         return False
     if strip_transposes(matrix).matrix.op is inv:
         return False  # a product with an inverse becomes a solve
@@ -245,28 +243,28 @@ def _selects(matrix: NodeView, *, on_left: bool) -> bool:
     return Structure.SELECTION in matrix.inputs[0].structure
 
 
-_diagonal_matrix = pattern.diagonal_matrix
+_diag_embed = pattern.diag_embed
 
 STRUCTURE_RULES = (
     Rule(
         "diagonal-matrices",
-        _diagonal_matrix(x) @ _diagonal_matrix(y),
+        _diag_embed(x) @ _diag_embed(y),
         lambda match: match.make(
-            diagonal_matrix, match.make(multiply, match["x"], match["y"]), params=(0,)
+            diag_embed, match.make(multiply, match["x"], match["y"]), params=(0,)
         ),
         when=on_main_diagonal,
         exactness="linear-algebra",
     ),
     Rule(
         "diagonal-times",
-        _diagonal_matrix(x) @ y,
+        _diag_embed(x) @ y,
         lambda match: _diagonal_product(match, match["x"], match["y"], on_left=True),
         when=on_main_diagonal,
         exactness="linear-algebra",
     ),
     Rule(
         "times-diagonal",
-        y @ _diagonal_matrix(x),
+        y @ _diag_embed(x),
         lambda match: _diagonal_product(match, match["x"], match["y"], on_left=False),
         when=on_main_diagonal,
         exactness="linear-algebra",
@@ -292,7 +290,7 @@ STRUCTURE_RULES = (
         )
         for op, of in (
             *((op, op.name) for op in COMBINING_OPS),
-            (diagonal_matrix, "off-diagonal"),
+            (diag_embed, "off-diagonal"),
         )
         for name, product, before in (
             (f"{of}-times", pattern(op) @ x, True),

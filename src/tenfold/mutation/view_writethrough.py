@@ -38,6 +38,7 @@ from tenfold.ops.cast import convert
 from tenfold.ops.create import full, zeros
 from tenfold.ops.indexing import slice_view
 from tenfold.ops.reshaping import broadcast_to
+from tenfold.storage import kinds
 
 _retry_limits: ArrayFacts[int] = ArrayFacts()
 """Arrays whose work has failed, and at how many pending assignments it is tried again."""
@@ -169,6 +170,8 @@ def refuse_read_only(target: Array, operation: str) -> None:
     """Raise ShapeError when a view shows an element of its base several times, ValueError when it
     shows a part that its elements have not.
     """
+    if kinds.storage_kind(target):
+        raise kinds.refusal(operation, target)
     view = target
     while (base := view.base) is not None:
         node = _native.node_of(view)

@@ -117,7 +117,7 @@ def _attribute_remedy(name: str) -> str:
         return f"write {public_name(operation)}(x{', ...' if _takes_more(operation) else ''})"
     if name in EQUIVALENTS:
         return f"write {EQUIVALENTS[name]}"
-    attributes = [attribute for attribute in dir(Array) if not attribute.startswith("_")]
+    attributes = [x for x in dir(Array) if not x.startswith("_") and x != "nnz"]  # not of all
     return _did_you_mean([f"x.{attribute}" for attribute in _close(name, attributes)])
 
 

@@ -119,6 +119,12 @@ API_SECTIONS = (
     ),
     ApiSection("array", "The array", "The lazy array and its methods.", names=("Array",)),
     ApiSection(
+        "storage",
+        "Storage kinds",
+        "Matrices that are stored as components: diagonal, permutation, compressed rows.",
+        names=("csr", "csr_from_coo", "diagonal_matrix", "permutation"),
+    ),
+    ApiSection(
         "evaluation",
         "Evaluation, assignment and interoperation",
         "Values on request, memory of the caller, and memory that is given back.",

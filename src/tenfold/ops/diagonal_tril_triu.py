@@ -90,18 +90,18 @@ def diagonal(x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Bo
     return BoundCall((x,), (clamped, first, second))
 
 
-def _diagonal_matrix_shape(shape: Shape, offset: int) -> Shape:
+def _diag_embed_shape(shape: Shape, offset: int) -> Shape:
     return (*shape[:-1], shape[-1] + abs(offset), shape[-1] + abs(offset))
 
 
-def _diagonal_matrix_reference(x: np.ndarray, offset: int) -> np.ndarray:
-    result = np.zeros(_diagonal_matrix_shape(x.shape, offset), x.dtype)
+def _diag_embed_reference(x: np.ndarray, offset: int) -> np.ndarray:
+    result = np.zeros(_diag_embed_shape(x.shape, offset), x.dtype)
     positions = np.arange(x.shape[-1])
     result[..., positions + max(-offset, 0), positions + max(offset, 0)] = x
     return result
 
 
-def _diagonal_matrix_element(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Operand:
+def _diag_embed_element(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Operand:
     row, column = at.axes[-2:]
     position = row - at.number(max(-offset, 0))
     on_diagonal = (column - row == at.number(offset)) & in_bounds(at, position, x.shape[-1])
@@ -109,9 +109,9 @@ def _diagonal_matrix_element(k: Body, at: ResultIndex, x: GatherSource, offset: 
 
 
 @movement(
-    shape=_diagonal_matrix_shape,
-    reference=_diagonal_matrix_reference,
-    element_at=_diagonal_matrix_element,
+    shape=_diag_embed_shape,
+    reference=_diag_embed_reference,
+    element_at=_diag_embed_element,
     makes=lambda offset: (Structure.GENERAL if offset else Structure.DIAGONAL,),
     batch_params=as_stack,
     samples=[
@@ -120,12 +120,12 @@ def _diagonal_matrix_element(k: Body, at: ResultIndex, x: GatherSource, offset: 
         SampleCall(((0,),), {"offset": 1}),
     ],
 )
-def diagonal_matrix(x: Array, /, *, offset: int = 0) -> BoundCall:
+def diag_embed(x: Array, /, *, offset: int = 0) -> BoundCall:
     """Return square matrices (..., n + |offset|, n + |offset|) with the vectors (..., n) of `x` on
     the diagonal `offset` (above the main one if positive) and 0 elsewhere.
 
     >>> import tenfold as tn
-    >>> tn.diagonal_matrix(tn.asarray([1, 2]), offset=1).tolist()
+    >>> tn.diag_embed(tn.asarray([1, 2]), offset=1).tolist()
     [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
     """
     x = array(x)
@@ -152,9 +152,9 @@ def diag(x: Array, /, k: int = 0) -> Array:
         raise ShapeError(
             "",
             f"an array of {x.ndim} axes is not a vector or a matrix",
-            remedy="use tn.diagonal or tn.diagonal_matrix for many of them",
+            remedy="use tn.diagonal or tn.diag_embed for many of them",
         )
-    return diagonal(x, k) if x.ndim == 2 else diagonal_matrix(x, offset=k)
+    return diagonal(x, k) if x.ndim == 2 else diag_embed(x, offset=k)
 
 
 def _unchanged_shape(shape: Shape, k: int) -> Shape:

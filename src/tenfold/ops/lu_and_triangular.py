@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.dtype_rules import real_floating
+from tenfold.core.dtype_rules import division
 from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, as_stack, elementwise, operation
-from tenfold.core.scalar_ir import Body, Element
+from tenfold.core.scalar_ir import Body, ComplexElement, Element
 from tenfold.core.shape_rules import product
 from tenfold.core.structure import Structure
+from tenfold.ops.complex_parts import quotient, real_or_complex
 from tenfold.ops.linalg import (
     SINGULAR,
     computation_dtype,
@@ -124,15 +125,20 @@ def _divide_reference(rhs: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
     return np.asarray(rhs / diagonal)
 
 
-def _divide_element(k: Body, rhs: Element, diagonal: Element) -> Element:
+def _real_quotient(k: Body, rhs: Element, diagonal: Element) -> Element:
     k.fail(diagonal == 0)
     return rhs / diagonal
 
 
+def _complex_quotient(k: Body, rhs: ComplexElement, diagonal: ComplexElement) -> ComplexElement:
+    k.fail((diagonal.real == 0) & (diagonal.imaginary == 0))
+    return quotient(k, rhs, diagonal)
+
+
 @elementwise(
-    dtypes=real_floating,
+    dtypes=division,
     reference=_divide_reference,
-    kernel=_divide_element,
+    kernel=real_or_complex(_real_quotient, _complex_quotient),
     can_fail=True,
     remedy=SINGULAR,
     public=False,

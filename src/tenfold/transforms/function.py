@@ -152,10 +152,12 @@ class Function:
         order = [leaf.number for leaf in leaves if isinstance(leaf, ArrayPlaceholder)]
         trace, op = call.trace, call.callee.op
         arrays = len(trace.subgraph.inputs) - len(trace.captured)
-        if len(order) != arrays or not trace.structure.leaves:  # a default is an array
+        caller = self.caller()
+        has_kind = len(order) != arrays or trace.structure.holds_kind  # or a default is an array
+        if has_kind or not trace.structure.leaves or caller is None:  # pushed, and dropped
             return
         _native.cache_call(
-            self.caller(),
+            caller,
             args,
             kwargs,
             op.id,

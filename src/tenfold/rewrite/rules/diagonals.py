@@ -129,9 +129,7 @@ DIAGONAL_RULES = (
         _diagonal_of_permutation,
         when=selects_fewer,
     ),
-    Rule(
-        "diagonal-of-diagonal", pattern.diagonal(pattern.diagonal_matrix(x)), _diagonal_of_diagonal
-    ),
+    Rule("diagonal-of-diagonal", pattern.diagonal(pattern.diag_embed(x)), _diagonal_of_diagonal),
     Rule("diagonal-of-lower", pattern.diagonal(pattern.tril(x)), _diagonal_of_triangle),
     Rule("diagonal-of-upper", pattern.diagonal(pattern.triu(x)), _diagonal_of_triangle),
     Rule("lower-of-lower", pattern.tril(pattern.tril(x)), _triangle_of_triangle),

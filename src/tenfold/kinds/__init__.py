@@ -1,0 +1,1 @@
+"""The storage kinds, one file each: constructors and rules (the table: `storage/kinds.py`)."""

@@ -1,0 +1,190 @@
+"""Storage kinds: arrays that are stored as components, and the table of rules for them.
+
+An Array of a kind is the node of a constructor over dense component arrays; its Type names the
+kind. The node itself is never computed, its components are. Where an operation gets an operand of a
+kind, native code asks `apply_to_kinds` (`make_node` in native/python/node_bindings.cpp): a rule of
+the kind makes the result of operations on the components. Elements outside of the components are
+0 and take part in no arithmetic.
+
+>>> import tenfold as tn
+>>> x = tn.diagonal_matrix(tn.asarray([1.0, 2.0]))
+>>> storage_kind(x).name, [part.tolist() for part in components(x)]
+('diagonal_matrix', [[1.0, 2.0]])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array, Node
+from tenfold.caches import LruCache
+from tenfold.core.op import Kind, Op, Operation, Params
+from tenfold.core.op_decorators import array, values
+from tenfold.core.shape_rules import broadcast
+from tenfold.errors import UnsupportedError
+
+Rule = Callable[..., Any]
+"""From the operands and the params of a call to its result, or NotImplemented. An operand is an
+Array or a Python number."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StorageKind:
+    """A storage kind: its constructor and the rules of operations on its arrays."""
+
+    name: str
+    constructor: Op[...]
+    """The op whose inputs are the components."""
+    to_dense: Callable[[Array], Array]
+    """From an array of the kind to the dense one."""
+    elementwise: Callable[[Op[...], Sequence[Any], Params], Any] | None = None
+    """The rule of functions of the elements at one index."""
+    get_item: Callable[[Array, Any], Any] | None = None
+    """The rule of `x[key]`, or NotImplemented."""
+    rules: dict[Operation[...], Rule] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _native.declare_storage(self.name)
+        KINDS[self.name] = self
+
+    @property
+    def component_names(self) -> tuple[str, ...]:
+        """The names of the components: the constructor's arguments."""
+        code = self.constructor.function.__code__
+        return code.co_varnames[: code.co_posonlyargcount]
+
+    def rule(self, *operations: Operation[...]) -> Callable[[Rule], Rule]:
+        """Register a function as the rule of operations."""
+
+        def declare(function: Rule) -> Rule:
+            self.rules.update(dict.fromkeys(operations, function))
+            return function
+
+        return declare
+
+    def make(self, *parts: Array, params: Params = ()) -> Array:
+        """Return the array of these components."""
+        result: Array = _native.apply(self.constructor.id, parts, params)
+        return result
+
+
+KINDS: dict[str, StorageKind] = {}
+"""All kinds by name; dense is none of them."""
+
+
+def storage_kind(x: Array) -> StorageKind | None:
+    """The kind of an array; None for a dense one."""
+    return KINDS[_native.node_of(x).type.storage] if _native.has_kind(x) else None
+
+
+def components(x: Array) -> tuple[Array, ...]:
+    """Return the components of an array of a kind."""
+    return tuple(map(_native.array_of, _native.node_of(x).inputs))
+
+
+def constructor_params(x: Array) -> Params:
+    """Return the params of the constructor of an array of a kind."""
+    params: Params = _native.node_of(x).params
+    return params
+
+
+def stored_nodes(nodes: Sequence[Node]) -> list[Node]:
+    """Return nodes that are computed for nodes: themselves, or the components of a kind."""
+    stored: list[Node] = []
+    for node in nodes:
+        stored.extend(node.inputs if node.type.storage in KINDS else (node,))
+    return stored
+
+
+def to_dense(x: Array) -> Array:
+    """Return an array of elements that are stored one by one; a dense array itself.
+
+    Counted in `tn.profile` as `densified`.
+
+    >>> import tenfold as tn
+    >>> tn.diagonal_matrix(tn.asarray([1.0, 2.0])).to_dense().tolist()
+    [[1.0, 0.0], [0.0, 2.0]]
+    """
+    kind = storage_kind(x)
+    if kind is None:
+        return x
+    _native.count("densified")
+    return kind.to_dense(x)
+
+
+def dense_bytes_text(x: Array) -> str:
+    """Return the bytes of the dense form of an array, as text."""
+    return f"{x.size * x.dtype.itemsize:,} bytes"
+
+
+def refusal(operation: str, x: Array, operands: Sequence[Any] = ()) -> UnsupportedError:
+    """Return the error of an operation that an array of a kind has no rule for."""
+    rule = (
+        f"{_native.node_of(x).type.storage} storage has no rule for it, and the dense array of "
+        f"shape {x.shape} takes {dense_bytes_text(x)}"
+    )
+    arrays = [operand for operand in operands if isinstance(operand, Array)] or [x]
+    return UnsupportedError(operation, rule, arrays[:8], remedy="if it fits, take x.to_dense()")
+
+
+def apply_to_kinds(op: Op[...], operands: Sequence[Any], params: Params) -> Any:
+    """Apply an op to operands of which one has a kind. Called by native code.
+
+    The first kind that has a rule answers. Without a rule operands become dense where a dense
+    operand has the shape of the result anyway; else UnsupportedError.
+    """
+    arrays = [x for x in operands if isinstance(x, Array)]
+    for kind in dict.fromkeys(map(storage_kind, arrays)):
+        rule = kind and kind.rules.get(op)
+        result = rule(*operands, *params) if rule else NotImplemented
+        if result is NotImplemented and kind and kind.elementwise and op.semantics.kind is Kind.MAP:
+            result = kind.elementwise(op, operands, params)
+        if result is not NotImplemented:
+            return result
+    if op.semantics.kind is Kind.MAP:
+        shape = broadcast(*(x.shape for x in arrays))
+        if any(x.shape == shape and not _native.has_kind(x) for x in arrays):
+            dense = [to_dense(x) if isinstance(x, Array) else x for x in operands]
+            return _native.apply(op.id, tuple(dense), params)
+    raise refusal(op.name, next(x for x in arrays if _native.has_kind(x)), operands)
+
+
+def keeps_zeros(
+    op: Op[...], operands: Sequence[Any], stored: Collection[int], params: Params
+) -> bool:
+    """Whether an elementwise op gives 0 where operands `stored` are 0; the others are numbers."""
+    key = (
+        op,
+        tuple([x.dtype if i in stored else (type(x), repr(x)) for i, x in enumerate(operands)]),
+    )
+    kept = _kept_zeros.get((*key, params))
+    if kept is None:
+        zeros = [array(np.zeros(1, x.dtype)) if i in stored else x for i, x in enumerate(operands)]
+        result: Array = _native.apply(op.id, tuple(zeros), params)
+        kept = _kept_zeros[(*key, params)] = bool(values(result, op.name)[0] == 0)
+    return kept
+
+
+_kept_zeros: LruCache[Any, bool] = LruCache(
+    512, "kept zeros", "whether a map keeps a storage kind is computed once, at 0"
+)
+
+
+__all__ = [
+    "KINDS",
+    "StorageKind",
+    "apply_to_kinds",
+    "components",
+    "constructor_params",
+    "dense_bytes_text",
+    "keeps_zeros",
+    "refusal",
+    "storage_kind",
+    "stored_nodes",
+    "to_dense",
+]
