@@ -76,12 +76,11 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
 
 void set_hooks(nb::kwargs functions) {
     auto take = [&](const char* name) { return Py_NewRef(nb::object(functions[name]).ptr()); };
-    hooks = {take("infer"),    take("convert"),      take("refuse_scalar"),
-             take("evaluate"), take("get_item"),     take("set_item"),
-             take("assign"),   take("advance"),      take("scalar_of"),
-             take("origin"),   take("format"),       take("refuse_operand"),
-             take("wait"),     take("evaluate_all"), take("apply_to_kinds"),
-             hooks.missing_attribute};
+    hooks = {
+        take("infer"),     take("convert"),      take("refuse_scalar"),  take("evaluate"),
+        take("get_item"),  take("set_item"),     take("assign"),         take("advance"),
+        take("scalar_of"), take("origin"),       take("format"),         take("refuse_operand"),
+        take("wait"),      take("evaluate_all"), take("apply_to_kinds"), hooks.missing_attribute};
 }
 
 nb::dict read_counters() {
