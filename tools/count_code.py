@@ -18,7 +18,7 @@ from pathlib import Path
 
 from check_size import NATIVE_SUFFIXES, code_lines, native_code_lines, read_lines
 
-CAPS = {"Python": 49_843, "C++": 20_496}
+CAPS = {"Python": 49_803, "C++": 20_496}
 """The most lines of code of a language."""
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold import _native
 from tenfold.core.loop_ir import SCATTER_CHUNK
 from tenfold.dtypes import DTYPES, HALF_DTYPES, accumulator, compute_dtype, kind_of
 from tenfold.errors import DTypeError, ShapeError
@@ -167,6 +168,15 @@ def plan(*arrays: tn.Array) -> str:
     return tn.explain(*arrays, stage="scheduled")
 
 
+@pytest.mark.parametrize("rest", [(), (3,), (16,)])
+@pytest.mark.parametrize("name", SHAPES)
+def test_products_are_those_of_a_loop(name: str, rest: tuple[int, ...]) -> None:
+    matrix, x = Sparse(SHAPES[name], 50), drawn((50, *rest))
+    with tn.options(verify=True):
+        found = np.asarray(product(matrix, tn.asarray(x)))
+    assert found.tobytes() == matrix.times(x).tobytes()
+
+
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("rest", [(), (16,), (21,)])
 def test_a_product_with_its_epilogue_is_one_kernel(rest: tuple[int, ...], threads: int) -> None:
@@ -315,3 +325,30 @@ def test_offsets_that_do_not_fit_are_refused(call: Callable[..., Any]) -> None:
         call(x, tn.asarray([[0, 3]]))
     with pytest.raises(ShapeError, match="do not divide"):
         call(x, tn.asarray(np.zeros((0,), int)))
+
+
+def test_a_plan_of_a_ragged_sum_holds_for_other_lengths() -> None:
+    def run(lengths: list[int]) -> None:
+        offsets = offsets_of(lengths)
+        x = drawn((int(offsets[-1]),))
+        y = 2 * ragged_sum(tn.asarray(x) * 3, tn.asarray(offsets))
+        assert np.asarray(y).tobytes() == (2 * summed(x * 3, offsets)).tobytes()
+
+    with tn.options(tier=1):
+        for lengths in ([3, 4, 5], [4, 4, 9, 2], [8, 0, 30, 1, 1]):
+            run(lengths)
+        with tn.profile() as p:
+            before = _native.num_cached_templates()
+            run(LENGTHS)
+        assert _native.num_cached_templates() == before
+        assert p.compiles == 0
+
+
+def test_one_kernel_serves_all_lengths_of_a_product() -> None:
+    for lengths in ([4, 5], [1, 2, 3]):
+        np.asarray(product(Sparse(lengths, 9), tn.asarray(drawn((9,)))))
+    with tn.options(tier=1), tn.profile() as p:
+        np.asarray(product(Sparse([4, 0, 7, 2], 13), tn.asarray(drawn((13,)))))
+        before = p.compiles
+        np.asarray(product(Sparse(LENGTHS, 31), tn.asarray(drawn((31,)))))
+        assert p.compiles == before

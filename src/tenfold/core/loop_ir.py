@@ -58,7 +58,7 @@ class KernelOperand(NamedTuple):
     "0": broadcast, "1": contiguous, "-": contiguous backwards, "2", "3", "4": a stride of so many
     real elements, "s": a stride in bytes, given at the launch. Numbers and "-" occur only on the
     last axis, and "1" on the one before it if the last one has "s": the operand is transposed, and
-    the map is tiled.
+    the map is tiled. The rows of segments may have "1", too.
     """
 
     dtype: np.dtype
@@ -192,6 +192,8 @@ class Kernel:
     @cached
     def transposed_operands(self) -> tuple[int, ...]:
         """The operands that are contiguous along the axis before the packet axis."""
+        if self.form is not KernelForm.MAP:
+            return ()
         steps = [operand.steps[-2:] for operand in self.operands]
         return tuple(number for number, operand_steps in enumerate(steps) if operand_steps == "1s")
 

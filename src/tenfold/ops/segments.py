@@ -73,7 +73,8 @@ def _extreme_rule(types: tuple[Type, ...]) -> Inferred:
 
 def _row_numbers(offsets: np.ndarray) -> np.ndarray:
     """Return the row of each entry."""
-    lengths = np.diff(offsets.astype(np.int64))
+    signed: np.ndarray = offsets.astype(np.int64)
+    lengths = signed[1:] - signed[:-1]
     return np.repeat(np.arange(len(lengths)), lengths)
 
 

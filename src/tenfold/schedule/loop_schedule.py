@@ -328,7 +328,10 @@ class _LoopScheduler:
                 and not self.group.scanned
             )
             lanes = (2 if is_short else 1) * column_lanes(widest)
-        if form in (KernelForm.COLUMN, KernelForm.SEGMENTS):  # few columns: no empty lanes
+        has_columns = form is KernelForm.COLUMN or self.loops[-1] != [1]
+        if (
+            form in (KernelForm.COLUMN, KernelForm.SEGMENTS) and has_columns
+        ):  # few columns: no empty lanes
             while lanes > self.simd.narrowest_lanes and lanes >= 2 * self.lengths[-1]:
                 lanes //= 2
         if form is KernelForm.SCAN_COLUMNS:  # few columns are whole packets too
@@ -417,12 +420,15 @@ class _LoopScheduler:
         for number, loop in enumerate(self.loops):
             stride = memory.strides[loop[-1]] if loop else 0
             length = product([self.space[axis] for axis in loop])
-            if stride == 0 or length == 1:
+            is_row = self.segmented and loop == [0]  # whose offsets are one more than the rows
+            if stride == 0 or (length == 1 and not is_row):
                 step = "0"
             elif number == len(self.loops) - 1 and stride == memory.dtype.itemsize:
                 step = "1"
             elif number == len(self.loops) - 1 and stride == -memory.dtype.itemsize:
                 step = "-"
+            elif is_row and stride == memory.dtype.itemsize:
+                step = "1"
             elif number == len(self.loops) - 1 and not self.group.scanned:
                 step = _constant_step(memory, stride)
             else:

@@ -6,14 +6,14 @@ Input: a Kernel whose functions are expanded to formulas. Output: the packets of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
 from tenfold.codegen.llvm import load_store
 from tenfold.codegen.llvm.load_store import PacketAddress, iota
-from tenfold.codegen.llvm.loop_emitter import if_then, int_min, int_op
+from tenfold.codegen.llvm.loop_emitter import for_range, if_then, int_min, int_op
 from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, llvm_type
 from tenfold.core.loop_ir import Kernel, KernelStore, operand_of, part_of
 from tenfold.dtypes import BOOL, INT64
@@ -70,8 +70,9 @@ class FunctionEmitter:
     def _strided_pointer(self, number: int, axes: int) -> str:
         offset = None
         for axis in range(axes):
-            if self.kernel.operands[number].steps[axis] == "s":
-                stride = self.size["stride", number, axis]
+            operand = self.kernel.operands[number]
+            if operand.steps[axis] != "0":
+                stride = self.size.get(("stride", number, axis), str(operand.dtype.itemsize))
                 byte_offset = int_op(self.ir, "mul", self.indices[axis], stride)
                 offset = (
                     byte_offset if offset is None else int_op(self.ir, "add", offset, byte_offset)
@@ -128,6 +129,21 @@ class FunctionEmitter:
         mask = ir.value(f"icmp slt <{lanes} x i32> {iota(lanes, 'i32')}, {limit}")
         self.valid_lanes[mask] = valid
         return mask
+
+    def for_packets(self, begin: str, end: str, emit: Callable[[str, str | None], None]) -> None:
+        """Loop over packets from begin to end; `emit` gets the position, and the mask of the last.
+
+        In a kernel whose packets are all masked each gets one.
+        """
+        ir, lanes = self.ir, self.lanes
+        if self.kernel.masked:
+            for_range(ir, begin, end, lanes, lambda i: emit(i, self.mask(i, end)))
+            return
+        tail = int_op(ir, "urem", int_op(ir, "sub", end, begin), lanes)
+        full_end = int_op(ir, "sub", end, tail)
+        for_range(ir, begin, full_end, lanes, lambda i: emit(i, None))
+        has_tail = ir.value(f"icmp ne i64 {tail}, 0")
+        if_then(ir, has_tail, lambda: emit(full_end, self.mask(full_end, end)))
 
     def compute(
         self, targets: Iterable[int], values: dict[int, Packet], position: str, mask: str | None

@@ -85,7 +85,7 @@ def for_range_carrying(
     """Emit a loop over begin, begin + 1, ... below end, with packets in registers.
 
     `body` gets the index and the packets of the step before, and returns those of the next step.
-    `is_short`: it has few steps, and is not unrolled.
+    `is_short`: it has few steps, and is unrolled twice at most.
     """
     name, entry_block = ir.name()[1:], ir.block
     carried = tuple(p._replace(text=f"%{name}.{i}") for i, p in enumerate(first))

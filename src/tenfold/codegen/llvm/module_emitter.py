@@ -84,7 +84,7 @@ def render(kernel: Kernel, simd: Simd) -> str:
     sections = [*constants, *ir.functions.values(), *functions, *ir.declarations.values()]
     metadata = ["!0 = !{i32 1}"]
     if kernel.form is KernelForm.SEGMENTS:
-        metadata += ["!1 = distinct !{!1, !2}", '!2 = !{!"llvm.loop.unroll.disable"}']
+        metadata += ["!1 = distinct !{!1, !2}", '!2 = !{!"llvm.loop.unroll.count", i32 2}']
     return description + "\n".join([*sections, *metadata, ""])
 
 

@@ -1,10 +1,14 @@
-"""Segments: folds of rows whose entries are between two offsets, one entry after the other.
+"""Segment loops: folds of rows whose entries are between two offsets, one entry after the other.
 
-Input: a FunctionEmitter of a kernel of form "segments". Output: lines. The last axes are the rows,
-the entries of all rows, and the columns. A row folds the entries from its offset to that of the
-next row, in order, beginning with the identity; so no bit depends on threads. A packet of columns
-has its partial results in registers, and makes all passes over the entries of a row. Without
-columns a packet is one element. What depends on the row alone is computed once, before them.
+Input: a FunctionEmitter of a kernel of form "segments". Output: lines. Its axes are the rows, the
+entries of all rows, and perhaps columns. A row folds the entries from its offset to that of the
+next row, in order, beginning with the identity; so no bit depends on threads. What depends on the
+row alone is computed once, before them.
+
+With columns a packet of columns has its partial results in registers, and makes all passes over the
+entries of a row. Without columns entries are folded one by one. In one pass what does not depend on
+rows, such as the offsets of gathers, is computed before: in packets, for a chunk of entries,
+whatever their rows.
 
 Unit n has the rows r of which `offset of r + r` divided by the length of a unit is n. So a unit has
 about as many entries and rows as another, unless a row is longer. Bounds are clamped: a kernel
@@ -13,7 +17,7 @@ reads no entry that does not exist, whatever the offsets are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -25,7 +29,6 @@ from tenfold.codegen.llvm.loop_emitter import (
     emit_rule,
     for_range,
     for_range_carrying,
-    if_then,
     int_max,
     int_min,
     int_op,
@@ -34,9 +37,13 @@ from tenfold.codegen.llvm.loop_emitter import (
 )
 from tenfold.codegen.llvm.reduce_inner import folds_of_pass, pass_elements
 from tenfold.codegen.llvm.simd_emitter import Packet
-from tenfold.core.loop_ir import SCATTER_CHUNK, Fold, KernelStore, operand_of
+from tenfold.core.loop_ir import SCATTER_CHUNK, operand_of
 from tenfold.core.scalar_ir import Body, Element
-from tenfold.dtypes import BOOL, INT64, kind_of
+from tenfold.dtypes import BOOL, INT64
+from tenfold.ops.segment_reductions import highest, lowest
+
+LARGEST = 2**63 - 1
+"""An offset that no row reaches."""
 
 
 def unit(emitter: FunctionEmitter, number: str) -> None:
@@ -50,14 +57,10 @@ def identity_of(kind: str, part: int, dtype: np.dtype) -> float:
     >>> identity_of("largest", 0, INT64) == -(2**63)
     True
     """
-    if kind in ("add", "product"):
-        return int(kind == "product" and part == 0)
-    is_lowest = kind == "largest"
-    if kind_of(dtype) == "f":
-        return -np.inf if is_lowest else np.inf
-    if dtype == BOOL:
-        return not is_lowest
-    return int(np.iinfo(dtype).min if is_lowest else np.iinfo(dtype).max)
+    value: float = int(kind == "product" and part == 0)
+    if kind in ("largest", "smallest"):
+        value = lowest(dtype) if kind == "largest" else highest(dtype)
+    return value
 
 
 class _Segments:
@@ -67,11 +70,16 @@ class _Segments:
         self.emitter, self.ir, self.kernel = emitter, emitter.ir, emitter.kernel
         self.rows = self.kernel.folded - 1
         """The axis of the rows."""
-        self.first = "0"
-        """The number of the first row at the index of the outer axes."""
+        self.has_columns = self.kernel.folded < self.kernel.axes - 1
+        self.first_row = self.chunk = "0"
+        """The number of the first row at the index of the outer axes, and the first entry of the
+        chunk in scratch memory."""
         numbered = list(enumerate(zip(self.kernel.body, self.kernel.levels, strict=True)))
         self.invariant = [i for i, (x, level) in numbered if level < 0 and x.name != "segment"]
-        self.checks = [i for i, (x, level) in numbered if level == 0 and x.name == "fail"]
+        checks = [i for i, (x, level) in numbered if level == 0 and x.name == "fail"]
+        cached = self.kernel.cached_elements
+        self.vectorised = (*cached, *checks) if cached else ()
+        """What is computed in packets before entries are folded one by one."""
 
     def emit(self, number: str) -> None:
         """Emit the loop over the rows of a unit."""
@@ -79,27 +87,27 @@ class _Segments:
         count, length = emitter.length(self.rows), emitter.unit_length
         work = int_op(ir, "add", count, emitter.length(self.kernel.folded))
         units = int_op(ir, "udiv", int_op(ir, "add", work, int_op(ir, "sub", length, 1)), length)
-        self.first = int_op(ir, "mul", int_op(ir, "udiv", number, units), count)
+        self.first_row = int_op(ir, "mul", int_op(ir, "udiv", number, units), count)
         start = int_op(ir, "mul", int_op(ir, "urem", number, units), length)
-        begin = self._first_row(start)
-        end = self._first_row(int_op(ir, "add", start, length))
-        if self.kernel.folded < self.kernel.axes - 1:
-            for_range(ir, begin, end, 1, self._emit_columns)
-        elif self.kernel.cached_elements:
+        begin, end = self._find_row(start), self._find_row(int_op(ir, "add", start, length))
+        if self.vectorised:
             self._emit_chunks(begin, end)
+        elif self.has_columns:
+            for_range(ir, begin, end, 1, self._emit_row)
         else:
             with emitter.single_elements():
                 for_range(ir, begin, end, 1, self._emit_row)
 
-    def _first_row(self, start: str) -> str:
+    def _find_row(self, start: str) -> str:
         """Return the first row of which offset and number make `start` or more: by bisection."""
         ir, count = self.ir, self.emitter.length(self.rows)
         zeros = ir.intrinsic("llvm.ctlz.i64", "i64", [("i64", count), ("i1", "false")])
         steps = int_op(ir, "sub", "64", zeros)
         first = Packet("0", INT64, 1), Packet(count, INT64, 1)
 
-        def choose(k: Body, x: Element, y: Element, z: Element, c: Element) -> tuple[Element, ...]:
-            return k.select(c, y + 1, x), k.select(c, z - (y - x) - 1, y - x)
+        def choose(k: Body, x: Element, y: Element, n: Element, c: Element) -> tuple[Element, ...]:
+            """Return the first row of the upper part of n rows from x on, or of the lower one."""
+            return k.select(c, y + 1, x), k.select(c, n - (y - x) - 1, y - x)
 
         def halve(_: str, state: Accumulator) -> Accumulator:
             row, remaining = state
@@ -118,119 +126,43 @@ class _Segments:
         while self.kernel.body[number].inputs:  # a conversion
             (number,) = self.kernel.body[number].inputs
         loaded = operand_of(self.kernel.body[number])
-        operand, stride = (
-            self.kernel.operands[loaded],
-            self.emitter.size.get(("stride", loaded, self.rows), "0"),
-        )
+        operand = self.kernel.operands[loaded]
+        stride = self.emitter.size.get(("stride", loaded, self.rows), "0")
         address = load_store.PacketAddress(self.emitter.buffers[loaded], row, stride, None, 1)
-        packet = load_store.load(ir, operand._replace(steps="s"), 0, address)
+        packet = load_store.load(ir, operand._replace(steps=operand.steps[self.rows]), 0, address)
         return emit_rule(ir, (packet,), lambda k, x: (k.convert(x, INT64),))[0].text
 
     def _begin_row(self, row: str) -> tuple[str, str]:
-        """Compute what depends on a row alone; return its first entry and its end."""
-        emitter, ir, kernel = self.emitter, self.ir, self.kernel
-        emitter.set_indices(int_op(ir, "add", self.first, row), kernel.folded)
+        """Set the indices of a row; return its first entry and its end."""
+        emitter, kernel = self.emitter, self.kernel
+        emitter.set_indices(int_op(self.ir, "add", self.first_row, row), kernel.folded)
         emitter.uniform_values = {}
         emitter.compute(kernel.bounds, emitter.uniform_values, "0", None)
         begin, end = (emitter.uniform_values[i].text for i in kernel.bounds)
         return begin, end
 
-    def _emit_columns(self, row: str) -> None:
-        """Emit a row for one packet of columns after the other."""
-        emitter, ir = self.emitter, self.ir
-        bounds = self._clamped(self._begin_row(row), "0", emitter.length(self.kernel.folded))
-        length, lanes = emitter.length(self.kernel.axes - 1), emitter.lanes
-        tail = int_op(ir, "urem", length, lanes)
-        full_end = int_op(ir, "sub", length, tail)
-
-        def emit_packet(column: str, mask: str | None = None) -> None:
-            self._emit_passes(bounds, column, mask)
-
-        for_range(ir, "0", full_end, lanes, emit_packet)
-        has_tail = ir.value(f"icmp ne i64 {tail}, 0")
-        if_then(ir, has_tail, lambda: emit_packet(full_end, emitter.mask(full_end, length)))
-
     def _emit_row(self, row: str) -> None:
-        """Emit a row without columns, one element after the other."""
-        entries = self.emitter.length(self.kernel.folded)
-        self._emit_passes(self._clamped(self._begin_row(row), "0", entries), "0", None)
+        """Emit all passes of a row, for one packet of columns after the other."""
+        emitter, ir = self.emitter, self.ir
+        begin, end = self._begin_row(row)
+        bounds = int_max(ir, begin, "0"), int_min(ir, end, emitter.length(self.kernel.folded))
 
-    def _clamped(self, bounds: tuple[str, str], first: str, end: str) -> tuple[str, str]:
-        """Return the bounds of the entries of a row that are in a range."""
-        return int_max(self.ir, bounds[0], first), int_min(self.ir, bounds[1], end)
+        def emit_packet(column: str, mask: str | None) -> None:
+            values = dict(emitter.uniform_values)
+            emitter.compute(self.invariant, values, column, mask)
+            for pass_ in range(self.kernel.passes):
+                partials = self._fold(pass_, self._identities(pass_), values, bounds, column, mask)
+                self._finish_pass(pass_, partials, values, column, mask)
 
-    def _emit_passes(self, bounds: tuple[str, str], column: str, mask: str | None) -> None:
-        values = dict(self.emitter.uniform_values)
-        self.emitter.compute(self.invariant, values, column, mask)
-        for pass_ in range(self.kernel.passes):
-            folds = folds_of_pass(self.kernel, pass_)
-            stores, targets = pass_elements(self.kernel, pass_)
+        if self.has_columns:
+            emitter.for_packets("0", emitter.length(self.kernel.axes - 1), emit_packet)
+        else:
+            emit_packet("0", None)
 
-            def combine_entry(
-                entry: str,
-                partials: Accumulator,
-                stores: Sequence[KernelStore] = stores,
-                targets: Sequence[int] = targets,
-                folds: Sequence[Fold] = folds,
-            ) -> Accumulator:
-                entry_values = dict(values)
-                self._compute_entry(entry, targets, stores, entry_values, column, mask)
-                return self._combine(folds, partials, entry_values)
-
-            if targets:
-                first = self._identities(folds)
-                partials = for_range_carrying(self.ir, *bounds, first, combine_entry, is_short=True)
-                self._bind(folds, partials, values)
-            self._finish_pass(pass_, values, column, mask)
-
-    def _compute_entry(
-        self,
-        entry: str,
-        targets: Iterable[int],
-        stores: Iterable[KernelStore],
-        values: dict[int, Packet],
-        column: str,
-        mask: str | None,
-    ) -> None:
-        """Compute and store an entry: for a packet of columns, or one element."""
-        emitter, folded = self.emitter, self.kernel.folded
-        with emitter.index_at(folded, entry):
-            position = column if folded < self.kernel.axes - 1 else entry
-            emitter.compute(targets, values, position, mask)
-            emitter.store(stores, values, position, mask)
-
-    def _combine(
-        self, folds: Sequence[Fold], partials: Accumulator, values: dict[int, Packet]
-    ) -> Accumulator:
-        """Combine the partial results of all folds with an entry."""
-        remaining, combined = list(partials), list[Packet]()
-        for fold in folds:
-            old = tuple(remaining[: len(fold.inputs)])
-            del remaining[: len(fold.inputs)]
-            new = tuple(values[i] for i in fold.inputs)
-            combined += combine_partials(self.ir, fold.kind, old, new, in_order=True)
-        return tuple(combined)
-
-    def _bind(
-        self, folds: Sequence[Fold], partials: Accumulator, values: dict[int, Packet]
-    ) -> None:
-        results = [i for fold in folds for i in fold.results]
-        values.update({i: packet for i, packet in zip(results, partials, strict=True) if i >= 0})
-
-    def _finish_pass(
-        self, pass_: int, values: dict[int, Packet], column: str, mask: str | None
-    ) -> None:
-        """Compute and store what depends on the folds of a pass."""
-        kernel = self.kernel
-        targets = [i for i, level in enumerate(kernel.levels) if level == 2 * pass_ + 1]
-        stores = [store for store in kernel.stores if kernel.pass_of(store) == 2 * pass_ + 1]
-        targets += [i for store in stores for i in store.elements]
-        self.emitter.compute(targets, values, column, mask)
-        self.emitter.store(stores, values, column, mask)
-
-    def _identities(self, folds: Iterable[Fold]) -> Accumulator:
-        packets, lanes = [], self.emitter.lanes
-        for fold in folds:
+    def _identities(self, pass_: int) -> Accumulator:
+        """Return the identities of the folds of a pass."""
+        packets, lanes = [], self.emitter.lanes if self.has_columns else 1
+        for fold in folds_of_pass(self.kernel, pass_):
             for part, i in enumerate(fold.inputs):
                 body, dtype = Body(), self.kernel.body[i].dtype
                 body.constant(identity_of(fold.kind, part, dtype), dtype)
@@ -238,105 +170,128 @@ class _Segments:
                 packets.append(Packet(self.ir.broadcast(packet, lanes), dtype, lanes))
         return tuple(packets)
 
+    def _fold(
+        self,
+        pass_: int,
+        first: Accumulator,
+        values: dict[int, Packet],
+        bounds: tuple[str, str],
+        column: str,
+        mask: str | None,
+    ) -> Accumulator:
+        """Emit the loop over entries of a row: they are computed, stored and folded."""
+        emitter, ir, kernel = self.emitter, self.ir, self.kernel
+        stores, targets = pass_elements(kernel, pass_)
+        targets = [i for i in targets if i not in self.vectorised or i in kernel.cached_elements]
+
+        def combine_entry(entry: str, partials: Accumulator) -> Accumulator:
+            entry_values, combined = dict(values), list[Packet]()
+            for i in kernel.cached_elements:
+                entry_values[i] = read_packet(ir, self._scratch(i, entry), kernel.body[i].dtype, 1)
+            with emitter.index_at(kernel.folded, entry):
+                position = column if self.has_columns else entry
+                emitter.compute(targets, entry_values, position, mask)
+                emitter.store(stores, entry_values, position, mask)
+            for fold in folds_of_pass(kernel, pass_):
+                old = partials[len(combined) : len(combined) + len(fold.inputs)]
+                new = tuple(entry_values[i] for i in fold.inputs)
+                combined += combine_partials(ir, fold.kind, old, new, in_order=True)
+            return tuple(combined)
+
+        if not targets:
+            return first
+        return for_range_carrying(ir, *bounds, first, combine_entry, is_short=True)
+
+    def _finish_pass(
+        self,
+        pass_: int,
+        partials: Accumulator,
+        values: dict[int, Packet],
+        column: str,
+        mask: str | None,
+    ) -> None:
+        """Compute and store what depends on the folds of a pass."""
+        kernel = self.kernel
+        results = [i for fold in folds_of_pass(kernel, pass_) for i in fold.results]
+        values.update({i: packet for i, packet in zip(results, partials, strict=True) if i >= 0})
+        targets = [i for i, level in enumerate(kernel.levels) if level == 2 * pass_ + 1]
+        stores = [store for store in kernel.stores if kernel.pass_of(store) == 2 * pass_ + 1]
+        targets += [i for store in stores for i in store.elements]
+        self.emitter.compute(targets, values, column, mask)
+        self.emitter.store(stores, values, column, mask)
+
     def _emit_chunks(self, begin: str, end: str) -> None:
         """Emit the rows of a unit of one pass: the entries of a chunk are computed in packets, then
         folded row by row. A row longer than a chunk goes on in the next one.
         """
         emitter, ir, entries = self.emitter, self.ir, self.emitter.length(self.kernel.folded)
-        folds = folds_of_pass(self.kernel, 0)
         first, last = (
             int_min(ir, int_max(ir, self._offset(row), "0"), entries) for row in (begin, end)
         )
-        with emitter.single_elements():
-            identities = self._identities(folds)
-        state = [(ir.alloca(8), packet) for packet in (Packet(begin, INT64, 1), *identities)]
-        """On the stack between chunks: the row, and its partial results."""
-        for slot, packet in state:
-            write_packet(ir, slot, packet, 1)
+        identities = self._identities(0)
+        state = Packet(begin, INT64, 1), Packet(first, INT64, 1), *identities
+        slots = [ir.alloca(8) for _ in state]
+        """On the stack between chunks: the row, its next entry, and its partial results."""
+        self._write(slots, state)
 
         def emit_chunk(chunk: str) -> None:
             chunk_end = int_min(ir, int_op(ir, "add", chunk, SCATTER_CHUNK), last)
             self._compute_chunk(begin, chunk, chunk_end)
             is_last = ir.value(f"icmp sge i64 {chunk_end}, {last}")
-            exit_, row = ir.name()[1:], read_packet(ir, state[0][0], INT64, 1).text
+            limit = ir.value(f"select i1 {is_last}, i64 {LARGEST}, i64 {chunk_end}")
+            exit_ = ir.name()[1:]
 
             def emit_row(row: str) -> None:
-                bounds = self._begin_row(row)
-                partials = self._fold_chunk(folds, state[1:], bounds, chunk, chunk_end)
-                is_complete = ir.value(f"icmp sle i64 {bounds[1]}, {chunk_end}")
-                is_complete = ir.value(f"or i1 {is_complete}, {is_last}")
-                name = ir.name()[1:]
+                name, (_, row_end) = ir.name()[1:], self._begin_row(row)
+                place, *before = (
+                    read_packet(ir, slot, packet.dtype, 1)
+                    for slot, packet in zip(slots[1:], state[1:], strict=True)
+                )
+                stop = int_max(ir, int_min(ir, row_end, chunk_end), place.text)
+                values = dict(emitter.uniform_values)
+                emitter.compute(self.invariant, values, "0", None)
+                bounds = place.text, stop
+                partials = self._fold(0, tuple(before), values, bounds, "0", None)
+                self._write(slots[1:2], [Packet(stop, INT64, 1)])
+                is_complete = ir.value(f"icmp sle i64 {row_end}, {limit}")
                 ir.line(f"br i1 {is_complete}, label %{name}.finish, label %{name}.go_on")
                 ir.label(f"{name}.go_on")
-                for (slot, _), packet in zip(
-                    state, (Packet(row, INT64, 1), *partials), strict=True
-                ):
-                    write_packet(ir, slot, packet, 1)
+                self._write([slots[0], *slots[2:]], [Packet(row, INT64, 1), *partials])
                 ir.line(f"br label %{exit_}")
                 ir.label(f"{name}.finish")
-                values = dict(emitter.uniform_values)
-                self._bind(folds, partials, values)
-                self._finish_pass(0, values, "0", None)
-                for slot, packet in state[1:]:
-                    write_packet(ir, slot, packet, 1)
+                self._finish_pass(0, partials, values, "0", None)
+                self._write(slots[2:], identities)
 
             with emitter.single_elements():
-                for_range(ir, row, end, 1, emit_row)
+                first_row = read_packet(ir, slots[0], INT64, 1).text
+                for_range(ir, first_row, end, 1, emit_row)
             ir.line(f"br label %{exit_}")
             ir.label(exit_)
 
-        for_range(
-            ir, first, int_max(ir, last, int_op(ir, "add", first, 1)), SCATTER_CHUNK, emit_chunk
-        )
+        chunks_end = int_max(ir, last, int_op(ir, "add", first, 1))  # empty rows have a chunk, too
+        for_range(ir, first, chunks_end, SCATTER_CHUNK, emit_chunk)
+
+    def _write(self, slots: Sequence[str], packets: Sequence[Packet]) -> None:
+        for slot, packet in zip(slots, packets, strict=True):
+            write_packet(self.ir, slot, packet, 1)
 
     def _compute_chunk(self, row: str, begin: str, end: str) -> None:
-        """Compute the entries of a chunk that do not depend on rows, in packets."""
-        emitter, ir, kernel = self.emitter, self.ir, self.kernel
+        """Compute in packets what does not depend on the rows of entries."""
+        emitter, kernel, self.chunk = self.emitter, self.kernel, begin
         self._begin_row(row)
-        targets = (*kernel.cached_elements, *self.checks)
 
-        def compute_packet(position: str, mask: str | None = None) -> None:
+        def compute_packet(position: str, mask: str | None) -> None:
             values: dict[int, Packet] = {}
-            emitter.compute(targets, values, position, mask)
+            emitter.compute(self.vectorised, values, position, mask)
             for i in kernel.cached_elements:
-                pointer = self._scratch_pointer(i, int_op(ir, "sub", position, begin))
-                write_packet(ir, pointer, values[i], emitter.lanes)
+                write_packet(self.ir, self._scratch(i, position), values[i], emitter.lanes)
 
-        tail = int_op(ir, "urem", int_op(ir, "sub", end, begin), emitter.lanes)
-        full_end = int_op(ir, "sub", end, tail)
-        for_range(ir, begin, full_end, emitter.lanes, compute_packet)
-        has_tail = ir.value(f"icmp ne i64 {tail}, 0")
-        if_then(ir, has_tail, lambda: compute_packet(full_end, emitter.mask(full_end, end)))
+        emitter.for_packets(begin, end, compute_packet)
 
-    def _scratch_pointer(self, number: int, local: str) -> str:
-        """Return the pointer to a vectorised element, by its position in the chunk."""
+    def _scratch(self, number: int, entry: str) -> str:
+        """Return the pointer to an element of the chunk in scratch memory."""
         ir, kernel = self.ir, self.kernel
         start = 8 * (SCATTER_CHUNK + kernel.lanes) * kernel.cached_elements.index(number)
+        local = int_op(ir, "sub", entry, self.chunk)
         offset = int_op(ir, "mul", local, kernel.body[number].dtype.itemsize)
         return ir.value(f"getelementptr i8, ptr %scratch, i64 {int_op(ir, 'add', offset, start)}")
-
-    def _fold_chunk(
-        self,
-        folds: Sequence[Fold],
-        state: Sequence[tuple[str, Packet]],
-        bounds: tuple[str, str],
-        chunk: str,
-        chunk_end: str,
-    ) -> Accumulator:
-        """Fold the entries of a row that are in a chunk."""
-        emitter, ir, kernel = self.emitter, self.ir, self.kernel
-        emitter.compute(self.invariant, emitter.uniform_values, "0", None)
-        stores, targets = pass_elements(kernel, 0)
-        targets = [i for i in targets if i not in self.checks]
-
-        def combine_entry(entry: str, partials: Accumulator) -> Accumulator:
-            local, values = int_op(ir, "sub", entry, chunk), dict(emitter.uniform_values)
-            for i in kernel.cached_elements:
-                pointer = self._scratch_pointer(i, local)
-                values[i] = read_packet(ir, pointer, kernel.body[i].dtype, 1)
-            self._compute_entry(entry, targets, stores, values, "0", None)
-            return self._combine(folds, partials, values)
-
-        partials = tuple(read_packet(ir, slot, packet.dtype, 1) for slot, packet in state)
-        bounds = self._clamped(bounds, chunk, chunk_end)
-        return for_range_carrying(ir, *bounds, partials, combine_entry, is_short=True)
