@@ -6,7 +6,9 @@ equal kernels have equal programs. Lengths and strides are arguments of the laun
 
 The loops run over axes, vectorised along the last one in packets of elements. In a kernel of form
 "row" the last axis is folded: a unit of work is one index of the axes before it. In one of form
-"column" the axis before it is folded: packets of columns, and a loop over the folded axis.
+"column" the axis before it is folded: packets of columns, and a loop over the folded axis. In one
+of form "segments" an axis has the entries of all rows, the one before it the rows, of which each
+folds its own entries.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> from tenfold.core.scalar_ir import Body
@@ -33,14 +35,15 @@ import numpy as np
 
 from tenfold.core.cached_property import cached
 from tenfold.core.canonical_reduction import BLOCK, LANES
-from tenfold.core.scalar_ir import Instruction
+from tenfold.core.scalar_ir import PRIMITIVES, Instruction
 from tenfold.dtypes import DTYPE_NAMES
 
 PITCH = BLOCK + 16
 """Elements from one block to the next in the scratch memory of an interleaved scan, padded against
 cache conflicts."""
 SCATTER_CHUNK = 512
-"""Elements that a scatter computes in packets before it combines them one by one."""
+"""Elements that a scatter, or a fold of segments, computes in packets before it combines them one
+by one."""
 SMALL_STEPS = ("2", "3", "4")
 """Small strides in elements that are constants of the kernel: the gap shares cache lines."""
 TILE = 64
@@ -55,7 +58,7 @@ class KernelOperand(NamedTuple):
     "0": broadcast, "1": contiguous, "-": contiguous backwards, "2", "3", "4": a stride of so many
     real elements, "s": a stride in bytes, given at the launch. Numbers and "-" occur only on the
     last axis, and "1" on the one before it if the last one has "s": the operand is transposed, and
-    the map is tiled.
+    the map is tiled. The rows of segments may have "1", too.
     """
 
     dtype: np.dtype
@@ -135,6 +138,8 @@ class KernelForm(StrEnum):
     """Elements combined in cells, one by one: codegen/llvm/scatter.py."""
     SCATTER_PARTS = "scatter parts"
     SCATTER_ROWS = "scatter rows"
+    SEGMENTS = "segments"
+    """Rows of entries, whose bounds are loaded: codegen/llvm/segment_loops.py."""
 
     @property
     def is_scan(self) -> bool:
@@ -164,7 +169,8 @@ class Kernel:
     masked: bool = False
     """Whether every packet is masked: one copy of a long body, not two."""
     cached_elements: tuple[int, ...] = ()
-    """Elements that are stored in scratch memory for a later pass, and so computed once."""
+    """Elements that are stored in scratch memory for a later pass, and so computed once; of
+    segments those that are computed in packets before they are folded one by one."""
     pass_results: tuple[int, ...] = ()
     """In a column kernel: results of a pass, stored in scratch memory for a later pass."""
     prefetch_distance: int = 8192
@@ -186,6 +192,8 @@ class Kernel:
     @cached
     def transposed_operands(self) -> tuple[int, ...]:
         """The operands that are contiguous along the axis before the packet axis."""
+        if self.form is not KernelForm.MAP:
+            return ()
         steps = [operand.steps[-2:] for operand in self.operands]
         return tuple(number for number, operand_steps in enumerate(steps) if operand_steps == "1s")
 
@@ -247,6 +255,26 @@ class Kernel:
         return runs_along_folded and all(self.pass_of(store) == 1 for store in self.stores)
 
     @cached
+    def vectorised_entries(self) -> tuple[int, ...]:
+        """In a kernel of segments without columns, of one pass, the elements that are computed in
+        packets, whatever row they are in: what is folded, if it has elementary functions, else the
+        computed offsets of gathers.
+        """
+        if self.folded < self.axes - 1 or self.passes > 1:
+            return ()
+        varying: list[bool] = []
+        for instruction in self.body:
+            varies = instruction.name == "index" and instruction.data == self.folded - 1
+            if instruction.name == "load":
+                varies = self.operands[operand_of(instruction)].steps[self.folded - 1] != "0"
+            varying.append(varies or any(varying[i] for i in instruction.inputs))
+        free = [not x and level == 0 for x, level in zip(varying, self.levels, strict=True)]
+        if any(is_free and self.body[i].name not in PRIMITIVES for i, is_free in enumerate(free)):
+            return tuple(sorted({i for fold in self.folds for i in fold.inputs if free[i]}))
+        offsets = {x.inputs[0] for x in self.body if x.name == "gather"}
+        return tuple(i for i in sorted(offsets) if free[i] and self.body[i].name != "index")
+
+    @cached
     def levels(self) -> tuple[int, ...]:
         """For each instruction the first pass over the folded axis that computes it, doubled: 2p is
         an element of pass p, 2p + 1 a result after pass p (-1: loop-invariant, before all passes).
@@ -277,7 +305,15 @@ class Kernel:
     @cached
     def folded(self) -> int:
         """The folded axis; of a map the packet axis."""
+        if self.form is KernelForm.SEGMENTS:
+            return next(int(str(x.data)) for x in self.body if x.name == "segment")
         return self.axes - (2 if self.form is KernelForm.COLUMN else 1)
+
+    @cached
+    def bounds(self) -> tuple[int, int]:
+        """In a kernel of segments the instructions of the first entry of a row, and of its end."""
+        begin, end = next(x.inputs for x in self.body if x.name == "segment")
+        return begin, end
 
     def pass_of(self, store: KernelStore) -> int:
         """The level of a store: 2p among the elements of pass p, 2p + 1 after it."""
@@ -424,7 +460,7 @@ class Kernel:
     @cached
     def traversal(self) -> str:
         """The memory traversal: linear, inner, tiled or gather; for folds row or column."""
-        if self.form.is_scatter:
+        if self.form.is_scatter or self.form is KernelForm.SEGMENTS:
             return str(self.form)
         if "gather" in [instruction.name for instruction in self.body]:
             return "gather"

@@ -256,6 +256,9 @@ class OpLowering:
     inputs one behind the other."""
     scatter: ScatterRule | None = None
     """For an op that combines elements into cells of its result at computed indices: how."""
+    segments: str = ""
+    """For an op on the rows of a first input between the offsets in its second: the reducer of each
+    segment (codegen/reducers.py), or "repeat" where a segment gets one row."""
     pieces: Callable[..., Any] | None = None
     """For an op that joins blocks, such as concat: `pieces(input shapes, *params)` gives the blocks
     (core/gather_rules.py) that cover the result, or NotImplemented."""

@@ -41,7 +41,7 @@ Real = bool | int | float
 PRIMITIVES = frozenset(
     "constant load gather parameter index add subtract multiply divide and or xor shift_left "
     "shift_right equal not_equal less less_equal select convert bits negative absolute sqrt floor "
-    "ceil trunc rint copysign fma table fold scan scatter carry continue fail".split()
+    "ceil trunc rint copysign fma table fold scan scatter segment carry continue fail".split()
 )
 """The names of primitive operations; any other name is a composite formula."""
 

@@ -52,6 +52,7 @@ TRAVERSALS = {
     "scan blocks": "vectorised across blocks of a row, then the prefix of each block is added",
     "scan parts": "as scan blocks; threads take parts of rows, after a pass for their totals",
     "scan columns": "vectorised across columns, a running value of each",
+    "segments": "row by row, each the entries between two offsets, vectorised across columns",
     "scatter": "elements combined with the cells that they name, one by one",
     "scatter parts": "as scatter; threads take parts of elements whose cells ascend",
     "scatter rows": "rows combined with the cells that they name, vectorised across columns",

@@ -48,19 +48,19 @@ def _extreme_rule(types: tuple[Type, ...], num_segments: int) -> Inferred:
     return Inferred((((num_segments, *x.shape[1:]), x.dtype),), (x.dtype, ids.dtype))
 
 
-def _lowest(dtype: np.dtype) -> Any:
+def lowest(dtype: np.dtype) -> Any:
+    """Return the lowest value of a dtype."""
     kind = kind_of(dtype)
     return False if kind == "b" else -np.inf if kind == "f" else np.iinfo(dtype).min
 
 
-def _highest(dtype: np.dtype) -> Any:
+def highest(dtype: np.dtype) -> Any:
+    """Return the highest value of a dtype."""
     kind = kind_of(dtype)
     return True if kind == "b" else np.inf if kind == "f" else np.iinfo(dtype).max
 
 
-def _by_segment(
-    combine: np.ufunc, identity: Callable[[np.dtype], Any]
-) -> Callable[..., np.ndarray]:
+def by_segment(combine: np.ufunc, identity: Callable[[np.dtype], Any]) -> Callable[..., np.ndarray]:
     """Return the reference of a reduction: row by row, beginning with the identity element."""
 
     def reference(x: np.ndarray, ids: np.ndarray, num_segments: int) -> np.ndarray:
@@ -77,11 +77,11 @@ def _by_segment(
     return reference
 
 
-def _extreme_by_segment(
+def extreme_by_segment(
     combine: np.ufunc, identity: Callable[[np.dtype], Any], *, negative_wins: bool
 ) -> Callable[..., np.ndarray]:
     """Return the reference of an extreme, in which -0.0 is below 0.0."""
-    in_order = _by_segment(combine, identity)
+    in_order = by_segment(combine, identity)
 
     def reference(x: np.ndarray, ids: np.ndarray, num_segments: int) -> np.ndarray:
         result = in_order(x, ids, num_segments)
@@ -98,8 +98,8 @@ def _extreme_by_segment(
 
 @operation(
     rule=_extreme_rule,
-    reference=_extreme_by_segment(np.maximum, _lowest, negative_wins=False),
-    scatter=ScatterRule(kind="largest", value=0, indices=slice(1, 2), fill=_lowest),
+    reference=extreme_by_segment(np.maximum, lowest, negative_wins=False),
+    scatter=ScatterRule(kind="largest", value=0, indices=slice(1, 2), fill=lowest),
     can_fail=True,
     bind_depends_on="types",
     remedy=_REMEDY,
@@ -123,8 +123,8 @@ def segment_max(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall
 
 @operation(
     rule=_extreme_rule,
-    reference=_extreme_by_segment(np.minimum, _highest, negative_wins=True),
-    scatter=ScatterRule(kind="smallest", value=0, indices=slice(1, 2), fill=_highest),
+    reference=extreme_by_segment(np.minimum, highest, negative_wins=True),
+    scatter=ScatterRule(kind="smallest", value=0, indices=slice(1, 2), fill=highest),
     can_fail=True,
     bind_depends_on="types",
     remedy=_REMEDY,
@@ -147,7 +147,7 @@ def segment_min(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall
 
 @operation(
     rule=segment_rule,
-    reference=_by_segment(np.multiply, lambda _: 1),
+    reference=by_segment(np.multiply, lambda _: 1),
     scatter=ScatterRule(kind="product", value=0, indices=slice(1, 2), fill=lambda _: 1),
     can_fail=True,
     bind_depends_on="types",

@@ -44,6 +44,8 @@ from tenfold.schedule.schedule_ir import (
 
 MEMORY_USERS = (ItemKind.CALL, ItemKind.COPY, ItemKind.PART, ItemKind.CONCAT)
 """The kinds of items, other than roots, that read others in memory."""
+OPERAND_LOOPS = (ItemKind.FOLD, ItemKind.SCAN, ItemKind.SCATTER, ItemKind.SEGMENT_FOLD)
+"""The kinds of items whose loops are those of their operand."""
 
 
 def fuse(schedule: Schedule) -> Schedule:
@@ -79,7 +81,7 @@ def verify_groups(schedule: Schedule) -> None:
 
 def _verify_root(schedule: Schedule, group: FusedGroup, root: int, embedding: Embedding) -> None:
     """A root's loops are loops of its group, and reduce the axis that the group reduces."""
-    space, item = iteration_space(schedule.items, root), schedule.items[root]
+    space, item = iteration_space(schedule, root), schedule.items[root]
     require(len(embedding) == len(space), "root {} has {} axes", root, len(embedding))
     used = [axis for axis in embedding if axis is not None]
     require(len(set(used)) == len(used), "root {} has two axes in one loop", root)
@@ -92,6 +94,12 @@ def _verify_root(schedule: Schedule, group: FusedGroup, root: int, embedding: Em
         require(group.scanned and len(group.roots) == 1, "scan {} shares its loops", root)
     if item.kind is ItemKind.SCATTER:
         require(group.scattered and len(group.roots) == 1, "scatter {} shares its loops", root)
+    if root in schedule.segmented:
+        same = group.offsets == schedule.segmented[root] and embedding == (*range(len(space)),)
+        require(same, "root {} has other segments than its group", root)
+    elif group.offsets >= 0:
+        rows = (0, *range(2, len(group.space)))
+        require(embedding == rows, "root {} is no row of the segments of its group", root)
     for read in group.root_reads[root]:
         require(read.item not in schedule.inlined, "root {} reads inlined {}", root, read.item)
         if read.item in group.roots:
@@ -151,14 +159,27 @@ def operand_accesses(
         return [(i, COMPUTED_INDEX) for i in inputs]
     if kind is ItemKind.SCATTER:
         return [(i, COMPUTED_INDEX if i == item.initial else access) for i in inputs]
+    if kind is ItemKind.SEGMENT_FOLD:
+        return [(inputs[0], access), (inputs[1], COMPUTED_INDEX)]
+    if kind is ItemKind.REPEAT:  # axis 0 of its loops are the rows
+        rows = _without_unit_axes(((0, 1, 0), *access[1:]), items[inputs[0]].shape)
+        return [(inputs[0], rows), (inputs[1], COMPUTED_INDEX)]
     return [(i, access) for i in inputs] if kind is not ItemKind.IDENTITY else []
 
 
-def iteration_space(items: Sequence[ScheduleItem], root: int) -> Shape:
-    """Return the space of a root's loops: for a fold, scan or scatter, the shape of its operand."""
-    item = items[root]
-    reads_operand = item.kind in (ItemKind.FOLD, ItemKind.SCAN, ItemKind.SCATTER)
-    return items[item.inputs[0]].shape if reads_operand else item.shape
+def iteration_space(schedule: Schedule, root: int) -> Shape:
+    """Return the space of a root's loops: for a fold, scan or scatter, the shape of its operand;
+    the rows come before the entries of segments.
+    """
+    items, item = schedule.items, schedule.items[root]
+    shape = items[item.inputs[0]].shape if item.kind in OPERAND_LOOPS else item.shape
+    offsets = schedule.segmented.get(root)
+    return shape if offsets is None else (items[offsets].shape[0] - 1, *shape)
+
+
+def element_access(schedule: Schedule, root: int) -> IndexMap:
+    """Return the access of the elements of a root, or of its operand, in the space of its loops."""
+    return identity(iteration_space(schedule, root))[root in schedule.segmented :]
 
 
 def root_location(
@@ -167,10 +188,14 @@ def root_location(
     """Return the access at which a root is computed, in the group's space."""
     if items[number].kind is ItemKind.SCATTER:
         return COMPUTED_INDEX
+    embedding = group.roots[number]
+    if items[number].kind is ItemKind.SEGMENT_FOLD:
+        embedding = (embedding[0], *embedding[2:])
+    embedding = embedding[len(embedding) - len(items[number].shape) :]  # without rows of segments
     return tuple(
         [
             FIXED if length == 1 or space_axis is None else (space_axis, 1, 0)
-            for space_axis, length in zip(group.roots[number], items[number].shape, strict=True)
+            for space_axis, length in zip(embedding, items[number].shape, strict=True)
         ]
     )
 
@@ -184,6 +209,7 @@ class _OpenGroup:
     axis: int | None = None
     scanned: bool = False
     scattered: bool = False
+    offsets: int = -1
     is_closed: bool = False
     """Whether no further root may join it."""
     roots: dict[int, Embedding] = field(default_factory=dict)
@@ -227,6 +253,7 @@ class _Fusion:
                     frozenset(group.reads),
                     tuple([root for root in group.roots if root in stored]),
                     tuple(group.not_fused_because),
+                    group.offsets,
                 )
                 for group in self.groups
             ]
@@ -251,7 +278,7 @@ class _Fusion:
         items, inlined = self.items, self.inlined
         memory_accesses: dict[tuple[int, IndexMap], None] = {}
         visited: set[tuple[int, IndexMap]] = set()
-        stack = operand_accesses(items, root, identity(iteration_space(items, root)))
+        stack = operand_accesses(items, root, element_access(self.schedule, root))
         while stack:
             read = number, access = stack.pop()
             if read in visited:
@@ -301,7 +328,7 @@ class _Fusion:
                 f"{self.schedule.op_names(root)} not fused with "
                 f"{self.schedule.op_names(*group.roots)}: {objection}"
             )
-        group = _OpenGroup(len(self.groups), iteration_space(self.items, root))
+        group = _OpenGroup(len(self.groups), iteration_space(self.schedule, root))
         group.not_fused_because = not_fused_because
         self.groups.append(group)
         self._add_to_group(root, group, tuple(range(len(group.space))), predecessors, reads)
@@ -353,7 +380,7 @@ class _Fusion:
         }
         candidates = [self.groups[number] for number in sorted(producers, reverse=True)]
         candidates = [group for group in candidates if not group.is_closed]
-        space = iteration_space(self.items, root)
+        space = iteration_space(self.schedule, root)
         candidates += [
             group
             for group in reversed(self.groups[-8:])
@@ -378,15 +405,29 @@ class _Fusion:
         self, root: int, reads: Sequence[FusedRead], group: _OpenGroup
     ) -> Embedding | None:
         """The embedding of a root in the group's space, or None where its reads do not align."""
-        space = iteration_space(self.items, root)
+        space = iteration_space(self.schedule, root)
+        candidate: Embedding | None
+        offsets = self.schedule.segmented.get(root, -1)
+        if offsets >= 0 or group.offsets >= 0:
+            return self._segment_embedding(offsets, space, reads, group)
         if space == group.space:
-            candidate: Embedding | None = tuple(range(len(space)))
+            candidate = tuple(range(len(space)))
             if self._reads_align(reads, group, candidate):
                 return candidate
         candidate = self._match_axes(space, reads, group)
         if candidate is None or not self._reads_align(reads, group, candidate):
             return None
         return candidate
+
+    def _segment_embedding(
+        self, offsets: int, space: Shape, reads: Sequence[FusedRead], group: _OpenGroup
+    ) -> Embedding | None:
+        """The embedding of entries, or of rows, in the space of a group of segments."""
+        axes = range(len(group.space))
+        embedding = (*axes,) if offsets >= 0 else (0, *axes[2:])
+        same = group.offsets >= 0 and offsets in (-1, group.offsets)
+        same = same and space == tuple([group.space[axis] for axis in embedding])
+        return embedding if same and self._reads_align(reads, group, embedding) else None
 
     def _match_axes(
         self, space: Shape, reads: Sequence[FusedRead], group: _OpenGroup
@@ -451,6 +492,8 @@ class _Fusion:
             return "another axis is reduced"
         if item.kind is ItemKind.FOLD and embedding != tuple(range(len(group.space))):
             return "it iterates over other indices"
+        if group.offsets >= 0:
+            return ""  # the rows of segments have any length
         axis = group.axis if group.axis is not None else item.axis
         reads_reduction = any(
             read.item in group.roots
@@ -490,6 +533,8 @@ class _Fusion:
         if self.items[root].kind in (ItemKind.FOLD, ItemKind.SCAN):
             group.axis = self.items[root].axis
             group.scanned = self.items[root].kind is ItemKind.SCAN
+        if root in self.schedule.segmented:
+            group.axis, group.offsets = 1, self.schedule.segmented[root]
         group.scattered = group.scattered or self.items[root].kind is ItemKind.SCATTER
         group.is_closed = group.scanned or group.scattered
         self.group_of[root] = group
@@ -509,4 +554,11 @@ def _without_unit_axes(access: IndexMap, shape: Shape) -> IndexMap:
     )
 
 
-__all__ = ["fuse", "iteration_space", "operand_accesses", "root_location", "verify_groups"]
+__all__ = [
+    "element_access",
+    "fuse",
+    "iteration_space",
+    "operand_accesses",
+    "root_location",
+    "verify_groups",
+]

@@ -21,18 +21,20 @@ view (1,) (3,)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tenfold._native import Type
 from tenfold.core.gather_rules import GatherSource, ResultIndex
+from tenfold.core.graph import Graph
 from tenfold.core.index_map import IndexMap, broadcast_access, identity, remap_axes, reverse_axes
 from tenfold.core.op import Kind, Op
 from tenfold.core.scalar_ir import Body, ComplexElement
 from tenfold.core.shape_rules import Shape, product
 from tenfold.core.shape_rules import broadcast as broadcast_shapes
-from tenfold.dtypes import BOOL, INT64, REAL_DTYPES
+from tenfold.dtypes import BOOL, INT64, REAL_DTYPES, compute_dtype
 from tenfold.schedule.elementwise_lowering import has_rule
 from tenfold.schedule.pass_rules import require
 from tenfold.schedule.schedule_ir import ItemKind, Schedule, ScheduleItem
@@ -129,6 +131,7 @@ class _ItemBuilder:
         self.item_of_node: dict[int, int] = {}
         self.parts: dict[int, int] = {}
         """By position of an in-place update: the piece that it writes."""
+        self.entries = _folded_entries(self.graph)
         self.concat_of: dict[int, int] = {}
         self.overwriter_of: dict[int, int] = {}
         for position in range(len(self.graph.nodes)):
@@ -153,7 +156,10 @@ class _ItemBuilder:
         if position in self.runs.values or position in self.runs.reads:
             self._add_intermediate_read(position, type_)
             return
-        kind, reads = _kind_of(node, self.items, inputs, self.target)
+        target = self.target
+        if position in self.entries:  # a loop over entries may have short rows
+            target = replace(target, work=replace(target.work, min_row_elements=0))
+        kind, reads = _kind_of(node, self.items, inputs, target)
         if kind is ItemKind.FOLD:
             self._add_folds(position, node.op, inputs[0])
             return
@@ -162,6 +168,9 @@ class _ItemBuilder:
             return
         if kind is ItemKind.CONCAT:
             inputs = tuple(self._add_pieces(position, node, inputs))
+        if kind in (ItemKind.SEGMENT_FOLD, ItemKind.REPEAT):
+            self._add_segments(kind, position, node, inputs)
+            return
         axis = node.params[0] if kind is ItemKind.SCAN else -1
         self._add(ScheduleItem(kind, position, type_.shape, type_.dtype, inputs, reads, axis))
 
@@ -213,6 +222,18 @@ class _ItemBuilder:
         number = self._add(
             ScheduleItem(ItemKind.SCATTER, position, shape, dtype, tuple(operands), initial=initial)
         )
+        if dtype != node.type.dtype:
+            self._add(
+                ScheduleItem(ItemKind.SLICE_STORE, position, shape, node.type.dtype, (number,))
+            )
+
+    def _add_segments(
+        self, kind: ItemKind, position: int, node: Any, inputs: tuple[int, ...]
+    ) -> None:
+        """Add a repeat, or the fold of segments and the conversion of its result."""
+        shape, dtype = node.type.shape, node.operands[0]
+        dtype = dtype if kind is ItemKind.REPEAT else compute_dtype(dtype)
+        number = self._add(ScheduleItem(kind, position, shape, dtype, inputs, offsets=inputs[1]))
         if dtype != node.type.dtype:
             self._add(
                 ScheduleItem(ItemKind.SLICE_STORE, position, shape, node.type.dtype, (number,))
@@ -313,6 +334,21 @@ class _ItemBuilder:
             )
 
 
+def _folded_entries(graph: Graph) -> set[int]:
+    """Return the nodes that folds of segments read, through maps."""
+    found: set[int] = set()
+    for position in reversed(range(len(graph))):
+        node = graph.nodes[position]
+        op = node.op if node.pending else None
+        if op is None:
+            continue
+        if op.lowering.segments:
+            found.add(graph.inputs[position][0])
+        elif position in found and op.semantics.kind is Kind.MAP:
+            found.update(graph.inputs[position])
+    return found
+
+
 def _kind_of(
     node: Any, items: list[ScheduleItem], inputs: tuple[int, ...], target: Target
 ) -> tuple[ItemKind, IndexMap]:
@@ -344,6 +380,11 @@ def _indexed_or_call_kind(node: Any, shapes: list[Shape], work: WorkSizes) -> It
     op, size = node.op, product(node.type.shape)
     if op.lowering.scatter is not None and _scatters(node, shapes):
         return ItemKind.SCATTER
+    if op.lowering.segments and size and product(shapes[0]):
+        repeats = op.lowering.segments == "repeat"
+        entries = node.type.shape[0] if repeats else shapes[0][0]
+        kind = ItemKind.REPEAT if repeats else ItemKind.SEGMENT_FOLD
+        return kind if entries > 1 else ItemKind.CALL  # a loop over one entry is dropped
     if (
         size
         and op.lowering.pieces is not None

@@ -70,7 +70,10 @@ def loop_space(launch: Launch) -> LaunchSpace:
     lengths = tuple([named_sizes["length", axis, 0] for axis in range(kernel.axes)])
     if min(lengths) < 1 or product(lengths) != product(launch.space):
         raise violation(kernel, f"loops of lengths {lengths} for a space of {launch.space}")
-    if launch.elements != product(lengths):
+    counted = lengths
+    if kernel.form is KernelForm.SEGMENTS:  # an entry has one row
+        counted = lengths[: kernel.folded - 1] + lengths[kernel.folded :]
+    if launch.elements != product(counted):
         raise violation(kernel, f"{launch.elements} elements, but loops of lengths {lengths}")
     coalesced = _coalesced_axes(launch, lengths)
     strides = []

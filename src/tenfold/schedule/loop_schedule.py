@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from tenfold.core.canonical_reduction import BLOCK, LANES
-from tenfold.core.loop_ir import SMALL_STEPS, Kernel, KernelForm, KernelOperand
+from tenfold.core.loop_ir import SCATTER_CHUNK, SMALL_STEPS, Kernel, KernelForm, KernelOperand
 from tenfold.core.scalar_ir import PRIMITIVES
 from tenfold.core.shape_rules import product
 from tenfold.core.symbolic.sym_int import largest, smallest
@@ -78,6 +78,7 @@ class _LoopScheduler:
         self.simd, self.caches, self.work = target.simd, target.caches, target.work
         self.space = lowering.group.space
         self.reduced_axis = lowering.group.axis
+        self.segmented = lowering.group.offsets >= 0
         body, stores = eliminate_dead_code(lowering.body.instructions, lowering.stores)
         self.body, self.stores = body, stores
         (root, *_) = lowering.group.roots
@@ -107,6 +108,10 @@ class _LoopScheduler:
         if self.group.scattered:  # elements of one cell are combined in row-major order
             self.form = KernelForm.SCATTER
             return merged_axes(axes, self.space, self.memory, self.unmerged_axes) or [[]]
+        if self.segmented:
+            self.form = KernelForm.SEGMENTS
+            merged = merged_axes(axes[2:], self.space, self.memory, self.unmerged_axes)
+            return [*merged[:-1], [0], [1], *merged[-1:]]
         if self.reduced_axis is None:
             output = next(memory for memory in self.memory if memory.written)
             axis_order = loop_order(self.space, output.strides)
@@ -212,7 +217,7 @@ class _LoopScheduler:
         kernel = self._kernel(self.form)
         kernel = self._with_cached_values(kernel)
         part_size, units, grain, slots = self._partition(kernel)
-        elements = product(self.lengths)
+        elements = product(self.space[1:] if self.segmented else self.lengths)
         finish = parts = 0
         totals: tuple[int, ...] = ()
         if self.form is KernelForm.SCAN_PARTS:
@@ -309,6 +314,8 @@ class _LoopScheduler:
                 and lanes >= 2 * self.lengths[-1]
             ):
                 lanes //= 2
+        elif form is KernelForm.SEGMENTS:
+            lanes = column_lanes(max(m.dtype.itemsize for m in self.memory if m.written))
         elif form is KernelForm.COLUMN or self.group.scanned:
             parts = max(
                 len(instruction.inputs)
@@ -321,7 +328,10 @@ class _LoopScheduler:
                 and not self.group.scanned
             )
             lanes = (2 if is_short else 1) * column_lanes(widest)
-        if form is KernelForm.COLUMN:  # few columns: no empty lanes
+        has_columns = form is KernelForm.COLUMN or self.loops[-1] != [1]
+        if (
+            form in (KernelForm.COLUMN, KernelForm.SEGMENTS) and has_columns
+        ):  # few columns: no empty lanes
             while lanes > self.simd.narrowest_lanes and lanes >= 2 * self.lengths[-1]:
                 lanes //= 2
         if form is KernelForm.SCAN_COLUMNS:  # few columns are whole packets too
@@ -350,7 +360,7 @@ class _LoopScheduler:
     def _is_aligned(self, form: KernelForm) -> bool:
         """Whether every whole packet of results begins at a multiple of 64 bytes."""
         if (
-            form in (KernelForm.COLUMN, KernelForm.SCAN_COLUMNS)
+            form in (KernelForm.COLUMN, KernelForm.SCAN_COLUMNS, KernelForm.SEGMENTS)
             or self._shifts_results()
             or self.group.scattered
         ):
@@ -367,6 +377,8 @@ class _LoopScheduler:
 
     def _with_cached_values(self, kernel: Kernel) -> Kernel:
         """Cache formulas for later passes of a row, and operands for those of a column."""
+        if kernel.form is KernelForm.SEGMENTS:
+            return replace(kernel, cached_elements=kernel.vectorised_entries)
         if kernel.form is KernelForm.COLUMN:
             return replace(kernel, pass_results=kernel.live_pass_results)
         if kernel.form is not KernelForm.ROW or kernel.passes < 2:
@@ -408,12 +420,15 @@ class _LoopScheduler:
         for number, loop in enumerate(self.loops):
             stride = memory.strides[loop[-1]] if loop else 0
             length = product([self.space[axis] for axis in loop])
-            if stride == 0 or length == 1:
+            is_row = self.segmented and loop == [0]  # whose offsets are one more than the rows
+            if stride == 0 or (length == 1 and not is_row):
                 step = "0"
             elif number == len(self.loops) - 1 and stride == memory.dtype.itemsize:
                 step = "1"
             elif number == len(self.loops) - 1 and stride == -memory.dtype.itemsize:
                 step = "-"
+            elif is_row and stride == memory.dtype.itemsize:
+                step = "1"
             elif number == len(self.loops) - 1 and not self.group.scanned:
                 step = _constant_step(memory, stride)
             else:
@@ -478,6 +493,11 @@ class _LoopScheduler:
             return range_elements // BLOCK, outer, largest(1, range_elements // last), 0
         if self.group.scattered:
             return (*scatter_partition(kernel, self.lengths, self.work), self.cells)
+        if kernel.form is KernelForm.SEGMENTS:
+            *outer_lengths, rows, entries = self.lengths[: kernel.folded + 1]
+            columns = product(self.lengths[kernel.folded + 1 :])
+            part = largest(self.work.segment_elements // columns, 64)
+            return part, product(outer_lengths) * -(-(rows + entries) // part), 1, 0
         folded = self.lengths[-2]
         if kernel.form is KernelForm.SCAN_COLUMNS:
             part = smallest(self.caches.scanned_columns, -(-last // kernel.lanes) * kernel.lanes)
@@ -509,6 +529,8 @@ class _LoopScheduler:
             return self._scan_scratch(kernel, part)
         if self.group.scattered:
             return scatter_scratch(kernel)
+        if self.segmented:
+            return kernel.cached_bytes(SCATTER_CHUNK) + 64
         if kernel.form is not KernelForm.COLUMN:
             return 0
         return kernel.column_bytes(part, slots) + 64

@@ -26,7 +26,6 @@ from tenfold.core.index_map import (
     IndexMap,
     coalesce,
     compose_view,
-    identity,
     remap_axes,
     strides_in,
 )
@@ -36,7 +35,7 @@ from tenfold.core.shape_rules import Shape, row_major
 from tenfold.dtypes import BOOL, INT64, REAL_DTYPES
 from tenfold.ops.cast import constant_element, convert_element
 from tenfold.schedule.elementwise_lowering import apply_rule
-from tenfold.schedule.fusion import iteration_space, operand_accesses, root_location
+from tenfold.schedule.fusion import element_access, operand_accesses, root_location
 from tenfold.schedule.schedule_ir import (
     FusedGroup,
     ItemKind,
@@ -61,13 +60,25 @@ class Lowering:
         self._elements: dict[tuple[int, IndexMap], Any] = {}
         for root in sorted(group.roots):
             self._compute(root)
+        if group.offsets >= 0:
+            self._bound_segments(group.offsets)
         for root in sorted(group.outputs):
             self._store(root)
 
     def root_access(self, root: int) -> IndexMap:
-        """The access of a root's own loops in the space of the group."""
-        space = iteration_space(self.items, root)
-        return remap_axes(identity(space), self.group.roots[root])
+        """The access of a root's own elements in the space of the group."""
+        return remap_axes(element_access(self.schedule, root), self.group.roots[root])
+
+    def _bound_segments(self, offsets: int) -> None:
+        """Load the first entry of each row, and its end, which is the first of the next row."""
+        dtype, (stride,) = self.items[offsets].dtype, self.layouts[offsets]
+        strides = (stride, *(0 for _ in self.group.space[1:]))
+        operands = [UnorderedOperand(offsets, dtype, strides, at) for at in (0, stride)]
+        bounds = [
+            self.body.convert(self.body.load(self._operand_number(memory), dtype), INT64)
+            for memory in operands
+        ]
+        self.body.apply("segment", INT64, *bounds, data=1)
 
     def _compute(self, root: int) -> None:
         """Compute the element of a root, operands first, without recursion."""
@@ -106,7 +117,7 @@ class Lowering:
         item = self.items[number]
         if item.kind is ItemKind.CONSTANT:
             return constant_element(self.body, item.fill, item.dtype)
-        if item.kind in (ItemKind.VIEW, ItemKind.SLICE_STORE):
+        if item.kind in (ItemKind.VIEW, ItemKind.SLICE_STORE, ItemKind.REPEAT):
             return self._operand(inputs[0], item.dtype)
         if item.kind is ItemKind.SCALAR:
             return self._parameter(number, item.dtype)
@@ -118,6 +129,9 @@ class Lowering:
             return self._scan_element(item, inputs[0])
         if item.kind is ItemKind.SCATTER:
             return self._scatter_element(number, access, inputs)
+        if item.kind is ItemKind.SEGMENT_FOLD:
+            parts = parts_of(self._operand(inputs[0], item.dtype))
+            return append_fold(self.body, self.nodes[item.position].op.lowering.segments, parts)
         folding = self.nodes[item.position].op.lowering.folding
         assert folding is not None, item.kind
         node = self.nodes[item.position]
@@ -342,7 +356,8 @@ class Lowering:
             strides = [*access_strides]
         else:
             offset = sum(map(operator.mul, self.items[root].start, layout))
-            for space_axis, length, stride in zip(axes, shape, layout, strict=True):
+            location = root_location(self.items, self.group, root)
+            for (space_axis, *_), length, stride in zip(location, shape, layout, strict=True):
                 if space_axis is not None and length != 1:
                     strides[space_axis] = stride
         self.stores.append((len(self.memory), elements))
@@ -390,11 +405,11 @@ def merged_axes(
 
 
 def with_axes(body: Sequence[Instruction], axes: Mapping[int, int]) -> tuple[Instruction, ...]:
-    """Return instructions with indices along the loops instead of the axes."""
+    """Return instructions with loops instead of the axes that they name."""
     return tuple(
         [
             instruction._replace(data=axes[int(str(instruction.data))])
-            if instruction.name == "index"
+            if instruction.name in ("index", "segment")
             else instruction
             for instruction in body
         ]

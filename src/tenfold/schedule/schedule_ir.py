@@ -116,6 +116,10 @@ class ItemKind(StrEnum):
     SCATTER = auto()
     """Elements combined in cells at computed indices: its inputs are elements, index arrays of
     their shape, initial values."""
+    SEGMENT_FOLD = auto()
+    """Rows between offsets reduced to one: its inputs are the rows, the offsets."""
+    REPEAT = auto()
+    """A row for each entry of its segment: its inputs are the rows, the offsets."""
     COPY = auto()
     """An input in another shape: a view with other strides where there is one, else copied."""
     PART = auto()
@@ -149,6 +153,8 @@ class ScheduleItem(NamedTuple):
     """Of a scatter: the input that has the initial values of its cells."""
     fill: complex = 0
     """Of a constant: its value."""
+    offsets: int = -1
+    """Of a segment fold or a repeat: the input that has the offsets of the segments."""
 
     @property
     def size(self) -> int:
@@ -245,6 +251,8 @@ class FusedGroup:
     """The roots that it stores; those of a dead group are none."""
     not_fused_because: tuple[str, ...] = ()
     """Why it was not fused into the loops of others."""
+    offsets: int = -1
+    """The offsets of its segments: then the first axes of its space are rows and entries."""
 
 
 Unit = FusedGroup | int
@@ -326,6 +334,8 @@ class Schedule:
     """By piece: the concat that it is a part of."""
     overwriter_of: Mapping[int, int] = field(default_factory=dict)
     """By item that is updated in place: the concat that overwrites it."""
+    segmented: Mapping[int, int] = field(default_factory=dict)
+    """By root that is computed segment by segment: the item that has the offsets."""
     aliases: Mapping[int, FusedRead] = field(default_factory=dict)
     """By root that is only a view: the item in memory, and the access to it."""
     groups: tuple[FusedGroup, ...] = ()

@@ -36,6 +36,7 @@ INLINED = frozenset(
         ItemKind.GATHER,
         ItemKind.SLICE_STORE,
         ItemKind.CONSTANT,
+        ItemKind.REPEAT,
     )
 )
 """The kinds of items that may be inlined into their readers."""
@@ -43,6 +44,8 @@ IN_MEMORY = frozenset(
     (ItemKind.VALUE, ItemKind.CALL, ItemKind.PART, ItemKind.COPY, ItemKind.CONCAT)
 )
 """The kinds of items that are in memory in any case."""
+FOLDS = frozenset((ItemKind.FOLD, ItemKind.SEGMENT_FOLD))
+"""The kinds of items that are stored only if something outside of their kernel reads them."""
 MIN_RATIO = 8
 """The elements of an array by those of one that it is small beside."""
 CALLS = frozenset((ItemKind.CALL, ItemKind.COPY, ItemKind.PART))
@@ -64,6 +67,7 @@ def choose_stored_items(schedule: Schedule) -> Schedule:
         roots=frozenset(roots),
         inlined=frozenset(inlined),
         stored_because=choice.reasons,
+        segmented=choice.segmented,
         live_out=schedule.live_out.union(choice.small),
         aliases=choice.aliases(),
     )
@@ -93,6 +97,8 @@ def verify_stored_items(schedule: Schedule) -> None:
         for i in (item.base, item.staged):
             if i >= 0:
                 require_memory(i, f"item {number}, an update,")
+        if item.offsets >= 0:
+            require_memory(item.offsets, f"item {number}, a {item.kind},")
         if number in schedule.inlined:
             require(item.kind in INLINED, "item {}, a {}, is inlined", number, item.kind)
             require(number not in stored, "item {} is stored and inlined", number)
@@ -116,7 +122,10 @@ class _StorageChoice:
         self.roots: set[int] = set()
         self.small: list[int] = []
         """Items that are live-out although nothing asks for them."""
+        self.segmented: dict[int, int] = {}
+        """By item that is computed segment by segment: the offsets of its segments."""
         self._choose_roots()
+        self.segmented = self._segmented_roots()
 
     def _choose_roots(self) -> None:
         roots = self.roots
@@ -127,8 +136,11 @@ class _StorageChoice:
                 # a reader at another index must read the result, not the folds
                 squeezed_views = [i for i in self.users[number] if self._same_node(i, number)]
                 roots.add(squeezed_views[0] if squeezed_views else number)
-            if item.kind in (ItemKind.FOLD, ItemKind.SCAN, ItemKind.SCATTER):
+            if item.kind in FOLDS or item.kind in (ItemKind.SCAN, ItemKind.SCATTER):
                 roots.add(number)
+            if item.offsets >= 0:
+                because = f"{self.schedule.op_names(number)} reads its bounds"
+                self._mark_stored(item.offsets, because)
             if item.initial >= 0 and self.items[item.initial].kind is ItemKind.SLICE_STORE:
                 because = f"{self.schedule.op_names(number)} begins with it"
                 self._mark_stored(item.initial, because)
@@ -136,11 +148,41 @@ class _StorageChoice:
                 self._mark_stored(item.inputs[0], "another axis is reduced")
             if item.kind in MEMORY_READERS or item.staged >= 0:
                 self._store_operands(number)
-            if item.kind in (ItemKind.MAP, ItemKind.GATHER) and not self.schedule.fused:
+            computed = (ItemKind.MAP, ItemKind.GATHER, ItemKind.REPEAT)
+            if item.kind in computed and not self.schedule.fused:
                 self._mark_stored(number, "fusion is off (option fuse)")
         if self.graph.passed_through:
             self._store_small()
+        self._segmented_roots()
         self._store_expensive()
+
+    def _segmented_roots(self) -> dict[int, int]:
+        """Return the roots that are computed segment by segment, each with its offsets. A repeat is
+        stored where a reader is at other entries than its own, or has other segments.
+        """
+        segmented: dict[int, int] = {}
+        for number, item in enumerate(self.items):
+            offsets = item.offsets
+            for i in item.inputs:
+                if i not in segmented or i in self.roots:
+                    continue
+                if self._reads_entries(item, i) and offsets in (-1, segmented[i]):
+                    offsets = segmented[i]
+                else:
+                    because = f"{self.schedule.op_names(number)} reads it at other entries"
+                    self._mark_stored(i, because)
+            if offsets >= 0:
+                segmented[number] = offsets
+        return {number: offsets for number, offsets in segmented.items() if number in self.roots}
+
+    def _reads_entries(self, item: ScheduleItem, number: int) -> bool:
+        """Whether an item reads another at the entry that it computes."""
+        shape = self.items[number].shape
+        if item.kind is ItemKind.MAP:
+            return len(shape) == len(item.shape) and shape[0] == item.shape[0]
+        if item.kind is ItemKind.VIEW:
+            return shape[:1] == item.shape[:1] and item.reads[0] == (0, 1, 0)
+        return item.kind is ItemKind.SEGMENT_FOLD
 
     def _store_small(self) -> None:
         """Store the live nodes that nothing asks for where they are small beside what they read: a
@@ -194,7 +236,7 @@ class _StorageChoice:
     def _mark_stored(self, number: int, reason: str) -> None:
         if self.graph.nodes[self.items[number].position].is_scalar:
             return  # a call takes a number without a buffer
-        if self.items[number].kind in INLINED or self.items[number].kind is ItemKind.FOLD:
+        if self.items[number].kind in INLINED or self.items[number].kind in FOLDS:
             self.roots.add(number)
             self.reasons.setdefault(number, reason)
 
@@ -226,7 +268,7 @@ class _StorageChoice:
         while self.items[number].kind is ItemKind.VIEW:
             (number,) = self.items[number].inputs
             if number in self.roots:
-                return self.items[number].kind is not ItemKind.FOLD or number in self.reasons
+                return self.items[number].kind not in FOLDS or number in self.reasons
         return self.items[number].kind in IN_MEMORY
 
     def _store_expensive(self) -> None:

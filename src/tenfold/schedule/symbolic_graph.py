@@ -41,6 +41,8 @@ SYMBOLIC_KINDS = frozenset(
         ItemKind.FINALIZE,
         ItemKind.IDENTITY,
         ItemKind.SCAN,
+        ItemKind.SEGMENT_FOLD,
+        ItemKind.REPEAT,
     )
 )
 """The kinds of items whose plans hold for other lengths."""

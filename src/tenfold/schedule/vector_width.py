@@ -58,7 +58,7 @@ def eliminate_dead_code(
 ) -> tuple[tuple[Instruction, ...], tuple[KernelStore, ...]]:
     """Drop instructions that no store needs, except one fold or scan, which has the loops."""
     live = {i for _, elements in stores for i in elements}
-    live |= {i for i, instruction in enumerate(body) if instruction.name == "fail"}
+    live |= {i for i, instruction in enumerate(body) if instruction.name in ("fail", "segment")}
     live = _with_operands(body, live)
     loop_instructions = [
         i for i, instruction in enumerate(body) if instruction.name in ("fold", "scan", "scatter")

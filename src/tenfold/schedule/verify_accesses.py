@@ -71,10 +71,12 @@ def _refuse_shared_cells(space: LaunchSpace, number: int) -> None:
     (store, *other_stores) = [store for store in kernel.stores if store.operand == number]
     if other_stores:
         raise violation(kernel, f"operand {number} is written by {1 + len(other_stores)} stores")
+    segments = kernel.form is KernelForm.SEGMENTS
     folds = bool(kernel.folds) and kernel.form is not KernelForm.MAP
-    if folds and kernel.pass_of(store) % 2:  # stored once, after the reduced axis
-        shape = [*region.shape]
-        shape[kernel.folded] = 1
+    if segments or (folds and kernel.pass_of(store) % 2):
+        # stored once, after the reduced axis; an entry of segments has one row
+        shape, is_entry = [*region.shape], kernel.pass_of(store) % 2 == 0
+        shape[kernel.folded - is_entry] = 1
         region = replace(region, shape=tuple(shape))
     if not _cells_disjoint(region):
         rule = f"operand {number} is written twice: {region.shape} cells, {region.strides} bytes"

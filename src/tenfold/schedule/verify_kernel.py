@@ -100,6 +100,8 @@ def _refuse_steps(kernel: Kernel, number: int) -> None:
     transposed = (
         kernel.form is KernelForm.MAP and not operand.written and operand.steps[-2:] == "1s"
     )
+    if kernel.form is KernelForm.SEGMENTS:  # rows may be contiguous
+        outer = outer.replace("1", "s", 1)
     outer_known = all(step in "0s" for step in (outer[:-1] if transposed else outer))
     if (
         len(operand.steps) != kernel.axes

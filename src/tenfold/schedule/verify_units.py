@@ -198,6 +198,14 @@ def _scatter_rows(space: LaunchSpace) -> UnitLayout:
     return parts, 0, (), 0, 0
 
 
+def _segments(space: LaunchSpace) -> UnitLayout:
+    """Units of about as many entries and rows: each row belongs to that in which it begins."""
+    kernel = space.kernel
+    *outer, rows, entries = space.lengths[: kernel.folded + 1]
+    scratch = WORD_BYTES * len(kernel.cached_elements) * (SCATTER_CHUNK + kernel.lanes)
+    return product(outer) * _count_parts(space, rows + entries, 1, "rows"), scratch, (), 0, 0
+
+
 FORMS: Mapping[str, Callable[[LaunchSpace], UnitLayout]] = {
     KernelForm.MAP: _map,
     "tiled": _tiled,
@@ -210,6 +218,7 @@ FORMS: Mapping[str, Callable[[LaunchSpace], UnitLayout]] = {
     KernelForm.SCAN_BLOCKS: _scan_blocks,
     KernelForm.SCAN_PARTS: _scan_parts,
     KernelForm.SCAN_COLUMNS: _scan_columns,
+    KernelForm.SEGMENTS: _segments,
     KernelForm.SCATTER: _scatter,
     KernelForm.SCATTER_PARTS: _scatter_parts,
     KernelForm.SCATTER_ROWS: _scatter_rows,

@@ -6,16 +6,16 @@ Input: a Kernel whose functions are expanded to formulas. Output: the packets of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
 from tenfold.codegen.llvm import load_store
 from tenfold.codegen.llvm.load_store import PacketAddress, iota
-from tenfold.codegen.llvm.loop_emitter import if_then, int_min, int_op
+from tenfold.codegen.llvm.loop_emitter import for_range, if_then, int_min, int_op
 from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, llvm_type
-from tenfold.core.loop_ir import Kernel, KernelForm, KernelStore, operand_of, part_of
+from tenfold.core.loop_ir import Kernel, KernelStore, operand_of, part_of
 from tenfold.dtypes import BOOL, INT64
 
 HEADER = "ptr %buffers, ptr %sizes, ptr %scalars, ptr %scratch, i64 %begin, i64 %end"
@@ -70,8 +70,9 @@ class FunctionEmitter:
     def _strided_pointer(self, number: int, axes: int) -> str:
         offset = None
         for axis in range(axes):
-            if self.kernel.operands[number].steps[axis] == "s":
-                stride = self.size["stride", number, axis]
+            operand = self.kernel.operands[number]
+            if operand.steps[axis] != "0":
+                stride = self.size.get(("stride", number, axis), str(operand.dtype.itemsize))
                 byte_offset = int_op(self.ir, "mul", self.indices[axis], stride)
                 offset = (
                     byte_offset if offset is None else int_op(self.ir, "add", offset, byte_offset)
@@ -84,10 +85,8 @@ class FunctionEmitter:
     def pointer(self, number: int) -> str:
         """Return the pointer to an operand's element at position 0 of the packet axis."""
         kernel = self.kernel
-        if (
-            kernel.form is not KernelForm.COLUMN
-            or kernel.operands[number].steps[kernel.folded] != "s"
-        ):
+        is_last = kernel.folded == kernel.axes - 1
+        if is_last or kernel.operands[number].steps[kernel.folded] != "s":
             return self.pointers[number]
         key = ("row", self.pointers[number], self.indices[kernel.folded])
         pointer = self.ir.value_cache.get(key)
@@ -130,6 +129,21 @@ class FunctionEmitter:
         mask = ir.value(f"icmp slt <{lanes} x i32> {iota(lanes, 'i32')}, {limit}")
         self.valid_lanes[mask] = valid
         return mask
+
+    def for_packets(self, begin: str, end: str, emit: Callable[[str, str | None], None]) -> None:
+        """Loop over packets from begin to end; `emit` gets the position, and the mask of the last.
+
+        In a kernel whose packets are all masked each gets one.
+        """
+        ir, lanes = self.ir, self.lanes
+        if self.kernel.masked:
+            for_range(ir, begin, end, lanes, lambda i: emit(i, self.mask(i, end)))
+            return
+        tail = int_op(ir, "urem", int_op(ir, "sub", end, begin), lanes)
+        full_end = int_op(ir, "sub", end, tail)
+        for_range(ir, begin, full_end, lanes, lambda i: emit(i, None))
+        has_tail = ir.value(f"icmp ne i64 {tail}, 0")
+        if_then(ir, has_tail, lambda: emit(full_end, self.mask(full_end, end)))
 
     def compute(
         self, targets: Iterable[int], values: dict[int, Packet], position: str, mask: str | None
@@ -175,6 +189,8 @@ class FunctionEmitter:
     def _emit_index(self, axis: int, position: str) -> Packet:
         if axis < self.kernel.axes - 1:
             return Packet(self.indices[axis], INT64, 1)
+        if self.lanes == 1:
+            return Packet(position, INT64, 1)
         return self.positions(position)
 
     def positions(self, position: str) -> Packet:
@@ -237,21 +253,19 @@ class FunctionEmitter:
     def _exit_if_failed(self, condition: Packet, position: str, mask: str | None) -> None:
         """Return 1 + the row-major number of the first failing element from the function."""
         ir, lanes = self.ir, self.lanes
+        if condition.lanes == 1:  # equal for the whole packet
+            lanes, mask = 1, None
         bits = ir.broadcast(condition, lanes)
         if mask is not None:
             bits = ir.value(f"and <{lanes} x i1> {bits}, {mask}")
-        any_failed = ir.intrinsic(
-            f"llvm.vector.reduce.or.v{lanes}i1", "i1", [(f"<{lanes} x i1>", bits)]
-        )
+        any_failed = bits
+        if lanes > 1:
+            any_failed = ir.intrinsic(
+                f"llvm.vector.reduce.or.v{lanes}i1", "i1", [(f"<{lanes} x i1>", bits)]
+            )
 
         def return_status() -> None:
-            bitmask = ir.value(f"bitcast <{lanes} x i1> {bits} to i{lanes}")
-            lane = ir.intrinsic(
-                f"llvm.cttz.i{lanes}", f"i{lanes}", [(f"i{lanes}", bitmask), ("i1", "true")]
-            )
-            lane_i64 = lane
-            if lanes != 64:
-                lane_i64 = ir.value(f"{'zext' if lanes < 64 else 'trunc'} i{lanes} {lane} to i64")
+            lane = "0" if lanes == 1 else self._first_lane(bits)
             number = "0"
             for axis in range(self.kernel.axes - 1):
                 number = int_op(ir, "mul", number, self.length(axis))
@@ -259,11 +273,22 @@ class FunctionEmitter:
                 number = int_op(ir, "add", number, self.indices.get(axis, "0"))
             number = int_op(ir, "mul", number, self.length(self.kernel.axes - 1))
             number = int_op(ir, "add", number, position)
-            status = int_op(ir, "add", int_op(ir, "add", number, lane_i64), 1)
+            status = int_op(ir, "add", int_op(ir, "add", number, lane), 1)
             ir.line(f"ret i64 {status}")
             ir.label(f"{ir.name()[1:]}.unreached")
 
         if_then(ir, any_failed, return_status)
+
+    def _first_lane(self, bits: str) -> str:
+        """Return the first lane that is set."""
+        ir, lanes = self.ir, self.lanes
+        bitmask = ir.value(f"bitcast <{lanes} x i1> {bits} to i{lanes}")
+        lane = ir.intrinsic(
+            f"llvm.cttz.i{lanes}", f"i{lanes}", [(f"i{lanes}", bitmask), ("i1", "true")]
+        )
+        if lanes == 64:
+            return lane
+        return ir.value(f"{'zext' if lanes < 64 else 'trunc'} i{lanes} {lane} to i64")
 
     def store(
         self,
@@ -285,6 +310,13 @@ class FunctionEmitter:
         self.indices[axis] = index
         yield
         del self.indices[axis]
+
+    @contextmanager
+    def single_elements(self) -> Iterator[None]:
+        """Compute one element at a time instead of packets."""
+        self.lanes = 1
+        yield
+        self.lanes = self.kernel.lanes
 
     @contextmanager
     def contiguous_at(self, offset: int, start: str) -> Iterator[None]:

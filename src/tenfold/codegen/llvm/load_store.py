@@ -70,6 +70,9 @@ def load(ir: SimdEmitter, operand: KernelOperand, component: int, address: Packe
         pointer = _part_pointer(ir, operand, component, address.base)
         value = ir.value(f"load {memory_type(dtype)}, ptr {pointer}, align {dtype.itemsize}")
         return Packet(_decode(ir, value, dtype, 1), dtype, 1)
+    if address.lanes == 1:
+        pointer = _element_pointer(ir, operand, address)
+        return load(ir, operand._replace(steps="0"), component, address._replace(base=pointer))
     if step == "1" and dtype == operand.dtype:
         value = _load_contiguous(ir, dtype, address)
     elif step == "1" and address.mask is None:
@@ -176,17 +179,26 @@ def _lane_pointers(
     ir: SimdEmitter, operand: KernelOperand, component: int, address: PacketAddress
 ) -> str:
     """Return the address of each lane."""
-    lanes = address.lanes
-    stride = address.stride
-    step = operand.steps[-1]
-    if step != "s":
-        stride = str(operand.dtype.itemsize * (-1 if step == "-" else int(step)))
-    begin_offset = ir.value(f"mul i64 {address.position}, {stride}")
+    lanes, stride = address.lanes, _stride(operand, address)
     base = _part_pointer(ir, operand, component, address.base)
-    begin_pointer = ir.value(f"getelementptr i8, ptr {base}, i64 {begin_offset}")
+    begin_pointer = _element_pointer(ir, operand, address._replace(base=base))
     strides = ir.broadcast(Packet(stride, np.dtype(np.int64), 1), lanes)
     offsets = ir.value(f"mul <{lanes} x i64> {strides}, {iota(lanes)}")
     return ir.value(f"getelementptr i8, ptr {begin_pointer}, <{lanes} x i64> {offsets}")
+
+
+def _stride(operand: KernelOperand, address: PacketAddress) -> str:
+    """Return the bytes from one position to the next."""
+    step = operand.steps[-1]
+    if step == "s":
+        return address.stride
+    return str(operand.dtype.itemsize * (-1 if step == "-" else int(step)))
+
+
+def _element_pointer(ir: SimdEmitter, operand: KernelOperand, address: PacketAddress) -> str:
+    """Return the address of the first lane."""
+    offset = ir.value(f"mul i64 {address.position}, {_stride(operand, address)}")
+    return ir.value(f"getelementptr i8, ptr {address.base}, i64 {offset}")
 
 
 def _gather_operand(
@@ -261,6 +273,9 @@ def store(
 ) -> None:
     """Store a packet, or both components of a complex one; `streamed`: non-temporal if unmasked."""
     dtype, lanes = packets[0].dtype, address.lanes
+    if lanes == 1:
+        store_single(ir, operand, packets, _element_pointer(ir, operand, address))
+        return
     values = [_encode(ir, ir.broadcast(packet, lanes), dtype, lanes) for packet in packets]
     step, is_full = operand.steps[-1], address.mask is None
     if step == "1" and len(values) == 1:

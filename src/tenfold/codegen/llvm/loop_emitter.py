@@ -79,10 +79,13 @@ def for_range_carrying(
     end: str,
     first: Accumulator,
     body: Callable[[str, Accumulator], Accumulator],
+    *,
+    is_short: bool = False,
 ) -> Accumulator:
     """Emit a loop over begin, begin + 1, ... below end, with packets in registers.
 
     `body` gets the index and the packets of the step before, and returns those of the next step.
+    `is_short`: it has few steps, and is unrolled twice at most.
     """
     name, entry_block = ir.name()[1:], ir.block
     carried = tuple(p._replace(text=f"%{name}.{i}") for i, p in enumerate(first))
@@ -102,7 +105,7 @@ def for_range_carrying(
     ir.lines[phi_line] = f"  %{name} = phi i64 {indices}"
     for line, packets in enumerate(zip(carried, first, after, strict=True), phi_line + 1):
         ir.lines[line] = f"  {packets[0].text} = {_phi(packets[1:], blocks)}"
-    ir.line(f"br label %{name}.test")
+    ir.line(f"br label %{name}.test" + (", !llvm.loop !1" if is_short else ""))
     ir.label(f"{name}.done")
     return carried
 

@@ -30,6 +30,7 @@ from tenfold.codegen.llvm import (
     scan,
     scatter,
     search,
+    segment_loops,
     transpose,
 )
 from tenfold.codegen.llvm.function_emitter import HEADER, FunctionEmitter
@@ -53,6 +54,7 @@ UNIT_EMITTERS = {
     KernelForm.SCAN_PARTS: blocked_scan.scan_row,
     KernelForm.SCAN_COLUMNS: scan.scan_columns,
     KernelForm.LOOP: loop_kernel_emitter.unit,
+    KernelForm.SEGMENTS: segment_loops.unit,
     KernelForm.SCATTER: scatter.scatter_all,
     KernelForm.SCATTER_PARTS: scatter.scatter_part,
 }
@@ -80,7 +82,10 @@ def render(kernel: Kernel, simd: Simd) -> str:
         f"{name} = private unnamed_addr constant {content}" for name, content in ir.globals.items()
     ]
     sections = [*constants, *ir.functions.values(), *functions, *ir.declarations.values()]
-    return description + "\n".join([*sections, "!0 = !{i32 1}", ""])
+    metadata = ["!0 = !{i32 1}"]
+    if kernel.form is KernelForm.SEGMENTS:
+        metadata += ["!1 = distinct !{!1, !2}", '!2 = !{!"llvm.loop.unroll.count", i32 2}']
+    return description + "\n".join([*sections, *metadata, ""])
 
 
 def _expand_formulas(kernel: Kernel) -> Kernel:

@@ -137,21 +137,12 @@ def begin_row(emitter: FunctionEmitter) -> None:
 
 def map_elements(emitter: FunctionEmitter, pass_: int, begin: str, end: str) -> None:
     """Loop over the elements from begin to end without a fold."""
-    ir, kernel = emitter.ir, emitter.kernel
-    stores, targets = pass_elements(kernel, pass_)
+    stores, targets = pass_elements(emitter.kernel, pass_)
 
     def emit_packet(position: str, mask: str | None) -> None:
         compute_elements(emitter, pass_, targets, stores, position, mask)
 
-    if kernel.masked:
-        for_range(ir, begin, end, emitter.lanes, lambda i: emit_packet(i, emitter.mask(i, end)))
-        return
-    count = int_op(ir, "sub", end, begin)
-    tail = int_op(ir, "urem", count, emitter.lanes)
-    full_end = int_op(ir, "sub", end, tail)
-    for_range(ir, begin, full_end, emitter.lanes, lambda i: emit_packet(i, None))
-    has_tail = ir.value(f"icmp ne i64 {tail}, 0")
-    if_then(ir, has_tail, lambda: emit_packet(full_end, emitter.mask(full_end, end)))
+    emitter.for_packets(begin, end, emit_packet)
 
 
 def pass_elements(kernel: Kernel, pass_: int) -> tuple[list[KernelStore], list[int]]:

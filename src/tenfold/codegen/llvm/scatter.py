@@ -16,8 +16,6 @@ work is a part of the columns, and a range of units combines all rows once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from tenfold.codegen.llvm import load_store
@@ -143,7 +141,7 @@ class _Scatter:
             address = PacketAddress(base, position, "0", mask, emitter.lanes)
             load_store.store(ir, operand, packets, address)
 
-        self._packets(begin, end, fill_packet)
+        self.emitter.for_packets(begin, end, fill_packet)
 
     def combine_row(self, begin: str, end: str) -> None:
         """Combine the columns from `begin` to `end` of a row with the cells that it names."""
@@ -162,7 +160,7 @@ class _Scatter:
             new = combine_partials(ir, scatter.kind, old, tuple(values[i] for i in scatter.values))
             load_store.store(ir, operand, list(new), address)
 
-        self._packets(begin, end, combine_packet)
+        self.emitter.for_packets(begin, end, combine_packet)
 
     def combine_all(self) -> None:
         """Fill the cells, and combine all elements with them in loop order."""
@@ -198,7 +196,7 @@ class _Scatter:
                 pointer = self._scratch_pointer(i, local)
                 write_packet(ir, pointer, values[i], emitter.lanes)
 
-        self._packets(begin, end, compute_packet)
+        self.emitter.for_packets(begin, end, compute_packet)
 
     def _is_in_memory(self, number: int) -> bool:
         """Whether an instruction loads contiguous elements, which need not be computed."""
@@ -259,18 +257,6 @@ class _Scatter:
         values = {self.scatter.offset: Packet(offset, INT64, 1)}
         self.emitter.compute(self.scatter.initial, values, "0", None)
         return tuple(values[i] for i in self.scatter.initial)
-
-    def _packets(self, begin: str, end: str, emit: Callable[[str, str | None], None]) -> None:
-        """Loop over packets from begin to end; the last one is masked."""
-        ir, emitter = self.ir, self.emitter
-        if self.kernel.masked:
-            for_range(ir, begin, end, emitter.lanes, lambda i: emit(i, emitter.mask(i, end)))
-            return
-        tail = int_op(ir, "urem", int_op(ir, "sub", end, begin), emitter.lanes)
-        full_end = int_op(ir, "sub", end, tail)
-        for_range(ir, begin, full_end, emitter.lanes, lambda i: emit(i, None))
-        has_tail = ir.value(f"icmp ne i64 {tail}, 0")
-        if_then(ir, has_tail, lambda: emit(full_end, emitter.mask(full_end, end)))
 
 
 def _mask_dtype(dtype: np.dtype) -> np.dtype:
