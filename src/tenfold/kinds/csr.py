@@ -38,7 +38,7 @@ from tenfold.ops.movement import expand_dims, matrix_transpose, permute_dims
 from tenfold.ops.reshaping import broadcast_to
 from tenfold.ops.segment_reductions import segment_max, segment_min
 from tenfold.ops.segment_sum import segment_sum
-from tenfold.ops.sorting import searchsorted
+from tenfold.ops.segments import ragged_max, ragged_min, ragged_repeat, ragged_sum
 from tenfold.storage.kinds import StorageKind, components, keeps_zeros, storage_kind
 
 
@@ -184,8 +184,8 @@ def _to_dense(x: Array) -> Array:
 def row_of_elements(x: Array) -> Array:
     """Return the row of each element, (nnz,)."""
     data, _, indptr = components(x)
-    elements = arange(data.shape[0], dtype=indptr.dtype, device=x.device)
-    return searchsorted(indptr, elements, side="right") - 1
+    rows = arange(x.shape[0], dtype=indptr.dtype, device=x.device)
+    return ragged_repeat(rows, indptr, data.shape[0])
 
 
 def _at_elements(x: Array, y: Array) -> Array:
@@ -301,7 +301,7 @@ def _times_dense(x: Array, y: Array) -> Array:
 
 def _row_sums(x: Array, terms: Array) -> Array:
     """The sums of terms, (nnz, ...), over the elements of each row, in the dtype of the terms."""
-    sums = segment_sum(terms, row_of_elements(x), x.shape[0])
+    sums = ragged_sum(terms, components(x)[2])
     return sums if sums.dtype == terms.dtype else sums.astype(terms.dtype)
 
 
@@ -349,12 +349,15 @@ def _diagonal(x: Array, offset: int, first: int, second: int) -> Array:
 
 @CSR.rule(reduce.sum)
 def _sum(x: Array, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Array:
-    data, indices, _ = components(x)
+    data, indices, indptr = components(x)
     total = reduce.sum(data, dtype=dtype) if len(axes) == 2 else None
     if total is None:
         terms = data if dtype is None else data.astype(dtype)
-        ids = row_of_elements(x) if axes == (1,) else indices
-        total = segment_sum(terms, ids, x.shape[1 - axes[0]])
+        total = (
+            ragged_sum(terms, indptr)
+            if axes == (1,)
+            else segment_sum(terms, indices, x.shape[1])
+        )
         total = total if dtype is None else total.astype(dtype)
     return _with_kept_axes(total, axes) if keepdims else total
 
@@ -372,9 +375,9 @@ def _stored_counts(x: Array, axis: int) -> Array:
     return segment_sum(ones(data.shape, dtype=INT64, device=x.device), indices, x.shape[1])
 
 
-def _extreme(fold: Any, by_segment: Any, combine: Any) -> Any:
+def _extreme(fold: Any, by_row: Any, by_segment: Any, combine: Any) -> Any:
     def rule(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
-        data, indices, _ = components(x)
+        data, indices, indptr = components(x)
         zero = zeros((), dtype=x.dtype, device=x.device)
         if any(x.shape[axis] == 0 for axis in axes):
             return NotImplemented
@@ -383,8 +386,7 @@ def _extreme(fold: Any, by_segment: Any, combine: Any) -> Any:
             result = combine(result, zero) if data.shape[0] < x.size else result
         else:
             (axis,) = axes
-            ids = row_of_elements(x) if axis == 1 else indices
-            stored = by_segment(data, ids, x.shape[1 - axis])
+            stored = by_row(data, indptr) if axis == 1 else by_segment(data, indices, x.shape[1])
             is_full = _stored_counts(x, axis) == x.shape[axis]
             result = selection.where(is_full, stored, combine(stored, zero))
         return _with_kept_axes(result, axes) if keepdims else result
@@ -392,8 +394,8 @@ def _extreme(fold: Any, by_segment: Any, combine: Any) -> Any:
     return rule
 
 
-CSR.rule(reduce.max)(_extreme(reduce.max, segment_max, selection.maximum))
-CSR.rule(reduce.min)(_extreme(reduce.min, segment_min, selection.minimum))
+CSR.rule(reduce.max)(_extreme(reduce.max, ragged_max, segment_max, selection.maximum))
+CSR.rule(reduce.min)(_extreme(reduce.min, ragged_min, segment_min, selection.minimum))
 
 
 @CSR.rule(reduce.count_nonzero)
