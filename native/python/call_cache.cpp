@@ -88,9 +88,19 @@ bool write_array(PyObject* object, CallArguments& to, Node* node, const Type* ty
     return true;
 }
 
+// A node of a storage kind: its components.
+bool write_components(Node* node, CallArguments& to) {
+    to.has_components = true;
+    to.words.push_back(number(node->type.get()));
+    for (Node* component : node->inputs())
+        write_array(nullptr, to, component, component->type.get());
+    return true;
+}
+
 bool write(PyObject* object, CallArguments& to, int depth) {
     if (is_array(object)) {
         Node* node = is_immediate(object) ? node_of(object) : nullptr;
+        if (node && node->type->storage) return write_components(node, to);
         return write_array(object, to, node, node ? node->type.get() : nullptr);
     }
     if (is_handle(object)) { // a handle of an Array, perhaps pending, or of a number
@@ -190,6 +200,26 @@ BorrowedArguments::BorrowedArguments()
     args.clear();
 }
 
+namespace {
+
+// An Array of a storage kind: the keys are its constructor and that one's parameters.
+PyObject* build_kind(PyObject* keys, PyObject* children, PyObject* arrays, Py_ssize_t& next_array) {
+    nb::object id = nb::steal(PyObject_GetAttrString(PyTuple_GET_ITEM(keys, 0), "id"));
+    nb::object values = nb::steal(PyTuple_GetSlice(keys, 1, PyTuple_GET_SIZE(keys)));
+    if (!id.is_valid() || !values.is_valid()) nb::raise_python_error();
+    const Op& constructor = *find_op(nb::cast<uint32_t>(id));
+    Ref<Params> params = params_of(constructor, values.ptr());
+    if (PyErr_Occurred()) nb::raise_python_error();
+    std::vector<Node*> components;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(children); ++i)
+        components.push_back(node_of(PyTuple_GET_ITEM(arrays, next_array++)));
+    Ref<Node> node = make_node(&constructor, components, std::move(params));
+    if (!node) nb::raise_python_error();
+    return new_array(std::move(node));
+}
+
+} // namespace
+
 PyObject* build_tree(PyObject* spec, PyObject* arrays, Py_ssize_t& next_array) {
     if (spec == Py_None) return Py_NewRef(PyTuple_GET_ITEM(arrays, next_array++));
     PyObject *type = PyTuple_GET_ITEM(spec, 0), *keys = PyTuple_GET_ITEM(spec, 1),
@@ -197,6 +227,7 @@ PyObject* build_tree(PyObject* spec, PyObject* arrays, Py_ssize_t& next_array) {
     Py_ssize_t count = PyTuple_GET_SIZE(children);
     auto is = [&](PyTypeObject& known) { return type == reinterpret_cast<PyObject*>(&known); };
     if (type == Py_None) return Py_NewRef(Py_None);
+    if (is(*array_type)) return build_kind(keys, children, arrays, next_array);
     auto* made_of = reinterpret_cast<PyTypeObject*>(type);
     bool in_row = PyType_IsSubtype(made_of, &PyTuple_Type);
     nb::object result = nb::steal(

@@ -45,8 +45,10 @@ struct CallArguments {
     std::vector<PyObject*> identity_objects; // borrowed: objects that count by their address
     std::vector<PyObject*> arrays;           // borrowed: Arrays, and Handles
     bool in_use = false;
+    bool has_components = false; // of an Array of a storage kind: among the nodes alone
 
     void clear() {
+        has_components = false;
         words.clear();
         nodes.clear();
         identity_objects.clear();

@@ -114,6 +114,7 @@ NB_MODULE(_native_once, module) {
     declare_type_tables(module);
     declare_values(module);
     declare_nodes(module);
+    declare_kind_rules(module);
     declare_trace_log(module);
     declare_code(module);
     declare_launch(module);

@@ -6,6 +6,7 @@
 #include "ir/inferred_shapes.h"
 #include "ir/linearize.h"
 #include "ir/submission.h"
+#include "python/kind_rules.h"
 #include "python/value_bindings.h"
 
 namespace tenfold::bindings {
@@ -67,18 +68,6 @@ Ref<Node> refuse_scalar(const Op* op, std::span<Node* const> inputs, const Infer
     nb::object result = nb::steal(
         PyObject_CallFunction(hooks.refuse_scalar, "OOnOO", op->python, nb::tuple(types).ptr(),
                               Py_ssize_t(at), scalar.ptr(), dtype_object(inference.operands[at])));
-    return result.is_valid() ? Ref<Node>(node_of(result.ptr())) : Ref<Node>();
-}
-
-// Applies an op to operands of which one has a storage kind, by the rules of kinds in Python.
-Ref<Node> apply_to_kinds(const Op* op, std::span<Node* const> inputs, const Params* params) {
-    nb::list operands;
-    for (Node* input : inputs)
-        operands.append(nb::steal(input->is_scalar() ? scalar_to_python(input->scalar)
-                                                     : new_array(Ref<Node>(input))));
-    nb::object result = nb::steal(PyObject_CallFunctionObjArgs(
-        hooks.apply_to_kinds, static_cast<PyObject*>(op->python), nb::tuple(operands).ptr(),
-        nb::steal(params_to_python(params)).ptr(), nullptr));
     return result.is_valid() ? Ref<Node>(node_of(result.ptr())) : Ref<Node>();
 }
 
@@ -428,6 +417,11 @@ void declare_nodes(nb::module_& module) {
     module.def("references_of", references_of, "node"_a);
     module.def("identity_of", identity_of, "value"_a);
     module.def("array_of", [](const NodeHandle& node) { return nb::steal(new_array(node.node)); });
+    module.def("weak_type", [](nb::handle number) {
+        Operand operand(number.ptr(), number.ptr());
+        if (!operand.get()) nb::raise_python_error();
+        return type_to_python(Ref<Type>(operand.get()->type));
+    });
     module.def("value_array", [](const ValueHandle& value) {
         return nb::steal(new_array(value_node(value.value)));
     });

@@ -98,6 +98,7 @@ Ref<Operation> cached_operation(CallerObject& self, std::span<PyObject* const> a
     for (int attempt = 0; attempt < MAX_ATTEMPTS && !PyErr_Occurred(); ++attempt) {
         BorrowedArguments borrowed;
         if (!write_call_key(args.data(), Py_ssize_t(args.size()), names, borrowed.args)) continue;
+        if (borrowed.args.has_components) return {}; // Python runs the function
         auto call = find(self, borrowed.args);
         if (!call && !traced && if_repeated && !was_seen(borrowed.args.words)) return {};
         Ref<Operation> operation = call ? operation_for(*call, options) : Ref<Operation>();

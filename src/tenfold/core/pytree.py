@@ -37,11 +37,6 @@ class TreeDef:
     leaves: int = field(default=1, compare=False)
     """How many leaves it has."""
 
-    @property
-    def holds_kind(self) -> bool:
-        """Whether an Array of a storage kind is in it."""
-        return self.type is Array or any(child.holds_kind for child in self.children)
-
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """Return the tree with these leaves; their number must match."""
         leaf_list = list(leaves)

@@ -269,6 +269,7 @@ CSR = StorageKind(
     constructor=stored_csr,
     to_dense=_to_dense,
     elementwise=_elementwise,
+    has_pattern=True,
     get_item=lambda x, key: _get_item(x, key),
 )
 
@@ -325,7 +326,7 @@ def _sparse_product(x: Array, y: Array) -> Array:
     return _make(sums if sums.dtype == terms.dtype else sums.astype(terms.dtype), pattern, shape[1])
 
 
-@CSR.rule(permute_dims)
+@CSR.rule(permute_dims, by_values=True)
 def _transposed(x: Array, axes: tuple[int, ...]) -> Array:
     if axes == (0, 1):
         return x
@@ -334,7 +335,7 @@ def _transposed(x: Array, axes: tuple[int, ...]) -> Array:
     return _make(data, Pattern(indices, indptr), x.shape[0])
 
 
-@CSR.rule(diagonal_tril_triu.diagonal)
+@CSR.rule(diagonal_tril_triu.diagonal, by_values=True)
 def _diagonal(x: Array, offset: int, first: int, second: int) -> Array:
     if first > second:
         offset = -offset

@@ -20,10 +20,16 @@ from tenfold._native import Array
 from tenfold.core.op import Op, Params
 from tenfold.core.shape_rules import broadcast
 from tenfold.ops.arithmetic import divide, floor_divide, multiply, remainder
-from tenfold.storage.kinds import components, constructor_params, keeps_zeros, storage_kind
+from tenfold.storage.kinds import KEEPS_ZEROS, components, constructor_params, keeps_zeros, storage_kind
 
 NUMERATORS = (divide, floor_divide, remainder)
 """The operations that keep the zeros of their first operand, whatever the second one is."""
+KEEPS_ZEROS.update((multiply, *NUMERATORS))
+
+
+def has_axes(y: Any) -> bool:
+    """Whether an operand is an array of elements: a number is the same at all places."""
+    return isinstance(y, Array) and y.ndim > 0
 
 
 def with_elements(x: Array, elements: Array) -> Array:
@@ -64,7 +70,7 @@ def rule_of(
         if not keeps and not keeps_zeros(op, operands, stored, params):
             return NotImplemented
         elements = [
-            components(y)[0] if i in stored else pick(x, y) if isinstance(y, Array) else y
+            components(y)[0] if i in stored else pick(x, y) if has_axes(y) else y
             for i, y in enumerate(operands)
         ]
         return with_elements(x, _native.apply(op.id, tuple(elements), params))

@@ -26,6 +26,7 @@ from tenfold.caches import LruCache
 from tenfold.core.op import Kind, Op, Operation, Params
 from tenfold.core.op_decorators import array, values
 from tenfold.core.shape_rules import broadcast
+from tenfold.core.trace_state import TRACE
 from tenfold.errors import UnsupportedError
 
 Rule = Callable[..., Any]
@@ -46,7 +47,11 @@ class StorageKind:
     """The rule of functions of the elements at one index."""
     get_item: Callable[[Array, Any], Any] | None = None
     """The rule of `x[key]`, or NotImplemented."""
+    has_pattern: bool = False
+    """Whether components say where the elements are."""
     rules: dict[Operation[...], Rule] = field(default_factory=dict)
+    by_values: set[Operation[...]] = field(default_factory=set)
+    """The operations whose rules look at values of components."""
 
     def __post_init__(self) -> None:
         _native.declare_storage(self.name)
@@ -58,11 +63,15 @@ class StorageKind:
         code = self.constructor.function.__code__
         return code.co_varnames[: code.co_posonlyargcount]
 
-    def rule(self, *operations: Operation[...]) -> Callable[[Rule], Rule]:
-        """Register a function as the rule of operations."""
+    def rule(
+        self, *operations: Operation[...], by_values: bool = False
+    ) -> Callable[[Rule], Rule]:
+        """Register a function as the rule of operations; `by_values`: it looks at values."""
 
         def declare(function: Rule) -> Rule:
             self.rules.update(dict.fromkeys(operations, function))
+            if by_values:
+                self.by_values.update(operations)
             return function
 
         return declare
@@ -73,6 +82,8 @@ class StorageKind:
         return result
 
 
+KEEPS_ZEROS: set[Operation[...]] = set()
+"""The maps that keep zeros whatever numbers their other operands are."""
 KINDS: dict[str, StorageKind] = {}
 """All kinds by name; dense is none of them."""
 
@@ -136,22 +147,59 @@ def apply_to_kinds(op: Op[...], operands: Sequence[Any], params: Params) -> Any:
     """Apply an op to operands of which one has a kind. Called by native code.
 
     The first kind that has a rule answers. Without a rule operands become dense where a dense
-    operand has the shape of the result anyway; else UnsupportedError.
+    operand has the shape of the result anyway; else UnsupportedError. Where the result depends on
+    the Types of operands alone, native code makes that of later calls itself.
     """
-    arrays = [x for x in operands if isinstance(x, Array)]
-    for kind in dict.fromkeys(map(storage_kind, arrays)):
-        rule = kind and kind.rules.get(op)
-        result = rule(*operands, *params) if rule else NotImplemented
-        if result is NotImplemented and kind and kind.elementwise and op.semantics.kind is Kind.MAP:
-            result = kind.elementwise(op, operands, params)
-        if result is not NotImplemented:
-            return result
-    if op.semantics.kind is Kind.MAP:
-        shape = broadcast(*(x.shape for x in arrays))
-        if any(x.shape == shape and not _native.has_kind(x) for x in arrays):
-            dense = [to_dense(x) if isinstance(x, Array) else x for x in operands]
-            return _native.apply(op.id, tuple(dense), params)
-    raise refusal(op.name, next(x for x in arrays if _native.has_kind(x)), operands)
+    result = _by_rules(op, operands, params)
+    if result is NotImplemented:
+        arrays = [x for x in operands if isinstance(x, Array)]
+        shape = broadcast(*(x.shape for x in arrays)) if op.semantics.kind is Kind.MAP else None
+        if not any(x.shape == shape and not _native.has_kind(x) for x in arrays):
+            kinded = next(x for x in arrays if _native.has_kind(x))
+            raise refusal(op.name, kinded, operands)
+        dense = tuple([to_dense(x) if isinstance(x, Array) else x for x in operands])
+        return _native.apply(op.id, dense, params)
+    if TRACE.get() is None and _depends_on_types(op, operands):
+        placeholders: list[Array] = []
+        replaced = [_placeholder(x, placeholders) for x in operands]
+        made = _by_rules(op, replaced, params)
+        _native.cache_kind_rule(op.id, tuple(operands), params, placeholders, made)
+    return result
+
+
+def _by_rules(op: Op[...], operands: Sequence[Any], params: Params) -> Any:
+    """Return the result by the first kind that has a rule, or NotImplemented."""
+    result = NotImplemented
+    for x in operands:
+        kind = storage_kind(x) if isinstance(x, Array) else None
+        if result is NotImplemented and kind is not None:
+            rule = kind.rules.get(op)
+            result = rule(*operands, *params) if rule else NotImplemented
+            if result is NotImplemented and kind.elementwise and op.semantics.kind is Kind.MAP:
+                result = kind.elementwise(op, operands, params)
+    return result
+
+
+def _depends_on_types(op: Op[...], operands: Sequence[Any]) -> bool:
+    """Whether a rule looks at no values: of numbers, of patterns, nor whether two are the same."""
+    kinds = [kind for x in operands if isinstance(x, Array) if (kind := storage_kind(x))]
+    has_numbers = not all(isinstance(x, Array) for x in operands)
+    reads_values = any(op in kind.by_values for kind in kinds)
+    has_patterns = sum(kind.has_pattern for kind in kinds) > 1
+    return not reads_values and not has_patterns and (not has_numbers or op in KEEPS_ZEROS)
+
+
+def _placeholder(x: Any, placeholders: list[Array]) -> Array:
+    """Return an operand without values, like `x`; append its placeholders."""
+    kind = storage_kind(x) if isinstance(x, Array) else None
+    types = (
+        [_native.node_of(part).type for part in (components(x) if kind else [x])]
+        if isinstance(x, Array)
+        else [_native.weak_type(x)]
+    )
+    made = list(map(_native.placeholder, types))
+    placeholders.extend(made)
+    return kind.make(*made, params=constructor_params(x)) if kind else made[0]
 
 
 def keeps_zeros(

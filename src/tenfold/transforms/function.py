@@ -26,7 +26,7 @@ from tenfold import _native, pipeline
 from tenfold._native import Array, Node
 from tenfold.core.callable_signature import exact_signature, name_of
 from tenfold.core.op import Op
-from tenfold.core.pytree import TreeDef, flatten
+from tenfold.core.pytree import TreeDef, flatten, flatten_one_level
 from tenfold.core.trace_state import TRACE
 from tenfold.errors import RunError, message, raise_if_failed
 from tenfold.interop.asarray import asarray
@@ -152,10 +152,9 @@ class Function:
         order = [leaf.number for leaf in leaves if isinstance(leaf, ArrayPlaceholder)]
         trace, op = call.trace, call.callee.op
         arrays = len(trace.subgraph.inputs) - len(trace.captured)
-        caller = self.caller()
-        has_kind = len(order) != arrays or trace.structure.holds_kind  # or a default is an array
-        if has_kind or not trace.structure.leaves or caller is None:  # pushed, and dropped
-            return
+        caller = self.caller()  # None: pushed, and dropped
+        if len(order) != arrays or not trace.structure.leaves or caller is None:
+            return  # of other lengths: a default is an array
         _native.cache_call(
             caller,
             args,
@@ -254,7 +253,9 @@ class ArrayPlaceholder:
 
 
 def number_arrays(value: Any, numbers: Iterator[int]) -> Any:
-    """Return a tree of arguments with an ArrayPlaceholder for each array."""
+    """Return a tree of arguments with an ArrayPlaceholder for each array and each component."""
+    if isinstance(value, Array) and (kind := flatten_one_level(value)):
+        return tuple([ArrayPlaceholder(next(numbers)) for _ in kind[1]])
     if isinstance(value, Array):
         return ArrayPlaceholder(next(numbers))
     if type(value) in (tuple, list):
