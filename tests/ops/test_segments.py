@@ -205,9 +205,10 @@ def softmax(data: tn.Array, offsets: tn.Array) -> tn.Array:
 
 
 @pytest.mark.usefixtures("fused_multiply_add")
+@pytest.mark.parametrize("lengths", [LENGTHS, SHAPES["one long row"]])
 @pytest.mark.parametrize("rest", [(), (4,), (16,)])
-def test_a_softmax_of_rows_is_one_kernel(rest: tuple[int, ...]) -> None:
-    offsets = offsets_of(LENGTHS)
+def test_a_softmax_of_rows_is_one_kernel(rest: tuple[int, ...], lengths: list[int]) -> None:
+    offsets = offsets_of(lengths)
     x = drawn((int(offsets[-1]), *rest)) / 1000
     with tn.options(verify=True):
         y = softmax(tn.asarray(x), tn.asarray(offsets))
@@ -219,6 +220,25 @@ def test_a_softmax_of_rows_is_one_kernel(rest: tuple[int, ...]) -> None:
     with tn.options(fuse=False):
         unfused = softmax(tn.asarray(x), tn.asarray(offsets))
         assert np.asarray(unfused).tobytes() == found.tobytes()
+
+
+@pytest.mark.usefixtures("fused_multiply_add")
+@pytest.mark.parametrize("lengths", [LENGTHS, SHAPES["one long row"]])
+def test_elementary_functions_of_entries_are_folded_in_the_same_kernel(lengths: list[int]) -> None:
+    matrix = Sparse(lengths, 40)
+    data, indices, offsets = matrix.arrays
+    rows, x = tn.asarray(drawn((matrix.rows,))), tn.asarray(drawn((40,)))
+    with tn.options(verify=True):
+        entries = tn.tanh(data * tn.take(x, indices))
+        scaled = tn.tanh(data * ragged_repeat(rows, offsets, matrix.entries))
+        for values in (entries, scaled):
+            y = ragged_sum(values, offsets)
+            assert "scheduled: 1 kernel, 0 calls, 0 temporaries" in plan(y)
+            found = np.asarray(y)
+            with tn.options(fuse=False):
+                expected = np.asarray(ragged_sum(values, offsets))
+            assert found.tobytes() == expected.tobytes()
+            assert found.tobytes() == summed(np.asarray(values), matrix.offsets).tobytes()
 
 
 def test_rows_are_scaled_in_the_kernel_of_what_reads_them() -> None:

@@ -255,24 +255,36 @@ class Kernel:
         return runs_along_folded and all(self.pass_of(store) == 1 for store in self.stores)
 
     @cached
-    def vectorised_entries(self) -> tuple[int, ...]:
-        """In a kernel of segments without columns, of one pass, the elements that are computed in
-        packets, whatever row they are in: what is folded, if it has elementary functions, else the
-        computed offsets of gathers.
-        """
-        if self.folded < self.axes - 1 or self.passes > 1:
-            return ()
+    def varies_by_row(self) -> tuple[bool, ...]:
+        """For each instruction of a kernel of segments whether it depends on the row."""
         varying: list[bool] = []
         for instruction in self.body:
-            varies = instruction.name == "index" and instruction.data == self.folded - 1
+            varies = instruction.name == "fold"
+            varies = varies or (instruction.name, instruction.data) == ("index", self.folded - 1)
             if instruction.name == "load":
                 varies = self.operands[operand_of(instruction)].steps[self.folded - 1] != "0"
             varying.append(varies or any(varying[i] for i in instruction.inputs))
-        free = [not x and level == 0 for x, level in zip(varying, self.levels, strict=True)]
-        if any(is_free and self.body[i].name not in PRIMITIVES for i, is_free in enumerate(free)):
-            return tuple(sorted({i for fold in self.folds for i in fold.inputs if free[i]}))
+        return tuple(varying)
+
+    @cached
+    def vectorised_entries(self) -> tuple[int, ...]:
+        """In a kernel of segments without columns the elements that are computed in packets before
+        entries are folded one by one: what is folded, if it needs elementary functions; else the
+        computed offsets of gathers, in a single pass.
+        """
+        if self.folded < self.axes - 1:
+            return ()
+        is_long: list[bool] = []
+        for instruction, level in zip(self.body, self.levels, strict=True):
+            inherits = any(is_long[i] for i in instruction.inputs)
+            is_element = level >= 0 and level % 2 == 0
+            is_long.append(is_element and (instruction.name not in PRIMITIVES or inherits))
+        folded = {i for fold in self.folds for i in fold.inputs if is_long[i]}
+        if folded or self.passes > 1:
+            return tuple(sorted(folded))
         offsets = {x.inputs[0] for x in self.body if x.name == "gather"}
-        return tuple(i for i in sorted(offsets) if free[i] and self.body[i].name != "index")
+        computed = [i for i in sorted(offsets) if self.body[i].name != "index"]
+        return tuple(i for i in computed if self.levels[i] == 0 and not self.varies_by_row[i])
 
     @cached
     def levels(self) -> tuple[int, ...]:

@@ -312,11 +312,11 @@ class FunctionEmitter:
         del self.indices[axis]
 
     @contextmanager
-    def single_elements(self) -> Iterator[None]:
-        """Compute one element at a time instead of packets."""
-        self.lanes = 1
+    def packets_of(self, lanes: int) -> Iterator[None]:
+        """Compute packets of so many elements."""
+        self.lanes, previous = lanes, self.lanes
         yield
-        self.lanes = self.kernel.lanes
+        self.lanes = previous
 
     @contextmanager
     def contiguous_at(self, offset: int, start: str) -> Iterator[None]:

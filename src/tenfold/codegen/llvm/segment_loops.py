@@ -6,9 +6,9 @@ next row, in order, beginning with the identity; so no bit depends on threads. W
 row alone is computed once, before them.
 
 With columns a packet of columns has its partial results in registers, and makes all passes over the
-entries of a row. Without columns entries are folded one by one. In one pass what does not depend on
-rows, such as the offsets of gathers, is computed before: in packets, for a chunk of entries,
-whatever their rows.
+entries of a row. Without columns entries are folded one by one. Elementary functions are computed
+in packets before: into scratch memory, a chunk of the row at a time. So are, in a single pass, the
+offsets of gathers; what does not depend on rows is computed for a chunk of entries of all rows.
 
 Unit n has the rows r of which `offset of r + r` divided by the length of a unit is n. So a unit has
 about as many entries and rows as another, unless a row is longer. Bounds are clamped: a kernel
@@ -37,11 +37,13 @@ from tenfold.codegen.llvm.loop_emitter import (
 )
 from tenfold.codegen.llvm.reduce_inner import folds_of_pass, pass_elements
 from tenfold.codegen.llvm.simd_emitter import Packet
-from tenfold.core.loop_ir import SCATTER_CHUNK, operand_of
+from tenfold.core.loop_ir import SCATTER_CHUNK, KernelStore, operand_of
 from tenfold.core.scalar_ir import Body, Element
 from tenfold.dtypes import BOOL, INT64
 from tenfold.ops.segment_reductions import highest, lowest
 
+Elements = tuple[Sequence[KernelStore], Sequence[int]]
+"""Stores of entries, and the instructions that are computed for each."""
 LARGEST = 2**63 - 1
 """An offset that no row reaches."""
 
@@ -74,12 +76,15 @@ class _Segments:
         self.first_row = self.chunk = "0"
         """The number of the first row at the index of the outer axes, and the first entry of the
         chunk in scratch memory."""
+        self.column: tuple[str, str | None] = ("0", None)
+        """The first column of the packet, and its mask."""
         numbered = list(enumerate(zip(self.kernel.body, self.kernel.levels, strict=True)))
         self.invariant = [i for i, (x, level) in numbered if level < 0 and x.name != "segment"]
         checks = [i for i, (x, level) in numbered if level == 0 and x.name == "fail"]
-        cached = self.kernel.cached_elements
-        self.vectorised = (*cached, *checks) if cached else ()
-        """What is computed in packets before entries are folded one by one."""
+        cached, varies = self.kernel.cached_elements, self.kernel.varies_by_row
+        in_chunks = self.kernel.passes == 1 and not any(varies[i] for i in (*cached, *checks))
+        self.vectorised = (*cached, *checks) if cached and in_chunks else ()
+        """What is computed in packets for chunks of entries of all rows."""
 
     def emit(self, number: str) -> None:
         """Emit the loop over the rows of a unit."""
@@ -92,10 +97,8 @@ class _Segments:
         begin, end = self._find_row(start), self._find_row(int_op(ir, "add", start, length))
         if self.vectorised:
             self._emit_chunks(begin, end)
-        elif self.has_columns:
-            for_range(ir, begin, end, 1, self._emit_row)
         else:
-            with emitter.single_elements():
+            with emitter.packets_of(emitter.lanes if self.has_columns else 1):
                 for_range(ir, begin, end, 1, self._emit_row)
 
     def _find_row(self, start: str) -> str:
@@ -148,11 +151,10 @@ class _Segments:
         bounds = int_max(ir, begin, "0"), int_min(ir, end, emitter.length(self.kernel.folded))
 
         def emit_packet(column: str, mask: str | None) -> None:
-            values = dict(emitter.uniform_values)
+            self.column, values = (column, mask), dict(emitter.uniform_values)
             emitter.compute(self.invariant, values, column, mask)
             for pass_ in range(self.kernel.passes):
-                partials = self._fold(pass_, self._identities(pass_), values, bounds, column, mask)
-                self._finish_pass(pass_, partials, values, column, mask)
+                self._finish_pass(pass_, self._fold_row(pass_, values, bounds), values)
 
         if self.has_columns:
             emitter.for_packets("0", emitter.length(self.kernel.axes - 1), emit_packet)
@@ -170,23 +172,47 @@ class _Segments:
                 packets.append(Packet(self.ir.broadcast(packet, lanes), dtype, lanes))
         return tuple(packets)
 
+    def _fold_row(
+        self, pass_: int, values: dict[int, Packet], bounds: tuple[str, str]
+    ) -> Accumulator:
+        """Emit a pass over all entries of a row; return the results of its folds."""
+        ir, kernel, first = self.ir, self.kernel, self._identities(pass_)
+        cached = [i for i in kernel.cached_elements if kernel.levels[i] == 2 * pass_]
+        elements = pass_elements(kernel, pass_)
+        if self.has_columns or (first and not cached):
+            return self._fold(pass_, first, values, bounds, elements)
+        if not first:
+            self._compute_chunk(bounds, elements, (), values)
+            return first
+        (begin, end), inputs = bounds, [i for f in folds_of_pass(kernel, pass_) for i in f.inputs]
+
+        def fold_chunk(number: str, partials: Accumulator) -> Accumulator:
+            self.chunk = int_op(ir, "add", begin, int_op(ir, "mul", number, SCATTER_CHUNK))
+            chunk_end = int_min(ir, int_op(ir, "add", self.chunk, SCATTER_CHUNK), end)
+            part = self.chunk, chunk_end
+            self._compute_chunk(part, elements, cached, values)
+            return self._fold(pass_, partials, values, part, ([], inputs), cached)
+
+        rounded = int_op(ir, "add", int_op(ir, "sub", end, begin), SCATTER_CHUNK - 1)
+        count = int_op(ir, "sdiv", rounded, SCATTER_CHUNK)
+        return for_range_carrying(ir, "0", count, first, fold_chunk, is_short=True)
+
     def _fold(
         self,
         pass_: int,
         first: Accumulator,
         values: dict[int, Packet],
         bounds: tuple[str, str],
-        column: str,
-        mask: str | None,
+        elements: Elements,
+        cached: Sequence[int] = (),
     ) -> Accumulator:
         """Emit the loop over entries of a row: they are computed, stored and folded."""
-        emitter, ir, kernel = self.emitter, self.ir, self.kernel
-        stores, targets = pass_elements(kernel, pass_)
-        targets = [i for i in targets if i not in self.vectorised or i in kernel.cached_elements]
+        emitter, ir, kernel, (stores, targets) = self.emitter, self.ir, self.kernel, elements
+        column, mask = self.column
 
         def combine_entry(entry: str, partials: Accumulator) -> Accumulator:
             entry_values, combined = dict(values), list[Packet]()
-            for i in kernel.cached_elements:
+            for i in cached:
                 entry_values[i] = read_packet(ir, self._scratch(i, entry), kernel.body[i].dtype, 1)
             with emitter.index_at(kernel.folded, entry):
                 position = column if self.has_columns else entry
@@ -202,14 +228,7 @@ class _Segments:
             return first
         return for_range_carrying(ir, *bounds, first, combine_entry, is_short=True)
 
-    def _finish_pass(
-        self,
-        pass_: int,
-        partials: Accumulator,
-        values: dict[int, Packet],
-        column: str,
-        mask: str | None,
-    ) -> None:
+    def _finish_pass(self, pass_: int, partials: Accumulator, values: dict[int, Packet]) -> None:
         """Compute and store what depends on the folds of a pass."""
         kernel = self.kernel
         results = [i for fold in folds_of_pass(kernel, pass_) for i in fold.results]
@@ -217,8 +236,8 @@ class _Segments:
         targets = [i for i, level in enumerate(kernel.levels) if level == 2 * pass_ + 1]
         stores = [store for store in kernel.stores if kernel.pass_of(store) == 2 * pass_ + 1]
         targets += [i for store in stores for i in store.elements]
-        self.emitter.compute(targets, values, column, mask)
-        self.emitter.store(stores, values, column, mask)
+        self.emitter.compute(targets, values, *self.column)
+        self.emitter.store(stores, values, *self.column)
 
     def _emit_chunks(self, begin: str, end: str) -> None:
         """Emit the rows of a unit of one pass: the entries of a chunk are computed in packets, then
@@ -228,7 +247,9 @@ class _Segments:
         first, last = (
             int_min(ir, int_max(ir, self._offset(row), "0"), entries) for row in (begin, end)
         )
-        identities = self._identities(0)
+        identities, cached = self._identities(0), self.kernel.cached_elements
+        stores, targets = pass_elements(self.kernel, 0)
+        elements = stores, [i for i in targets if i in cached or i not in self.vectorised]
         state = Packet(begin, INT64, 1), Packet(first, INT64, 1), *identities
         slots = [ir.alloca(8) for _ in state]
         """On the stack between chunks: the row, its next entry, and its partial results."""
@@ -236,7 +257,9 @@ class _Segments:
 
         def emit_chunk(chunk: str) -> None:
             chunk_end = int_min(ir, int_op(ir, "add", chunk, SCATTER_CHUNK), last)
-            self._compute_chunk(begin, chunk, chunk_end)
+            self._begin_row(begin)
+            self.chunk = chunk
+            self._compute_chunk((chunk, chunk_end), ([], self.vectorised), cached, {})
             is_last = ir.value(f"icmp sge i64 {chunk_end}, {last}")
             limit = ir.value(f"select i1 {is_last}, i64 {LARGEST}, i64 {chunk_end}")
             exit_ = ir.name()[1:]
@@ -251,7 +274,7 @@ class _Segments:
                 values = dict(emitter.uniform_values)
                 emitter.compute(self.invariant, values, "0", None)
                 bounds = place.text, stop
-                partials = self._fold(0, tuple(before), values, bounds, "0", None)
+                partials = self._fold(0, tuple(before), values, bounds, elements, cached)
                 self._write(slots[1:2], [Packet(stop, INT64, 1)])
                 is_complete = ir.value(f"icmp sle i64 {row_end}, {limit}")
                 ir.line(f"br i1 {is_complete}, label %{name}.finish, label %{name}.go_on")
@@ -259,10 +282,10 @@ class _Segments:
                 self._write([slots[0], *slots[2:]], [Packet(row, INT64, 1), *partials])
                 ir.line(f"br label %{exit_}")
                 ir.label(f"{name}.finish")
-                self._finish_pass(0, partials, values, "0", None)
+                self._finish_pass(0, partials, values)
                 self._write(slots[2:], identities)
 
-            with emitter.single_elements():
+            with emitter.packets_of(1):
                 first_row = read_packet(ir, slots[0], INT64, 1).text
                 for_range(ir, first_row, end, 1, emit_row)
             ir.line(f"br label %{exit_}")
@@ -275,18 +298,25 @@ class _Segments:
         for slot, packet in zip(slots, packets, strict=True):
             write_packet(self.ir, slot, packet, 1)
 
-    def _compute_chunk(self, row: str, begin: str, end: str) -> None:
-        """Compute in packets what does not depend on the rows of entries."""
-        emitter, kernel, self.chunk = self.emitter, self.kernel, begin
-        self._begin_row(row)
+    def _compute_chunk(
+        self,
+        bounds: tuple[str, str],
+        elements: Elements,
+        cached: Sequence[int],
+        values: dict[int, Packet],
+    ) -> None:
+        """Compute in packets, and store, elements of the entries of a chunk."""
+        emitter, (stores, targets) = self.emitter, elements
 
         def compute_packet(position: str, mask: str | None) -> None:
-            values: dict[int, Packet] = {}
-            emitter.compute(self.vectorised, values, position, mask)
-            for i in kernel.cached_elements:
-                write_packet(self.ir, self._scratch(i, position), values[i], emitter.lanes)
+            packets = dict(values)
+            emitter.compute(targets, packets, position, mask)
+            emitter.store(stores, packets, position, mask)
+            for i in cached:
+                write_packet(self.ir, self._scratch(i, position), packets[i], emitter.lanes)
 
-        emitter.for_packets(begin, end, compute_packet)
+        with emitter.packets_of(self.kernel.lanes):
+            emitter.for_packets(*bounds, compute_packet)
 
     def _scratch(self, number: int, entry: str) -> str:
         """Return the pointer to an element of the chunk in scratch memory."""
