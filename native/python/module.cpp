@@ -115,6 +115,7 @@ NB_MODULE(_native_once, module) {
     declare_values(module);
     declare_nodes(module);
     declare_kind_rules(module);
+    declare_csr_patterns(module);
     declare_trace_log(module);
     declare_code(module);
     declare_launch(module);

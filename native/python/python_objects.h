@@ -211,6 +211,7 @@ bool may_have_external_buffers();
 void declare_type_tables(nb::module_& module);
 void declare_nodes(nb::module_& module);
 void declare_kind_rules(nb::module_& module);
+void declare_csr_patterns(nb::module_& module);
 void declare_trace_log(nb::module_& module);
 void declare_values(nb::module_& module);
 void declare_launch(nb::module_& module);

@@ -22,6 +22,7 @@ from tenfold.core.op import Kind
 from tenfold.inspect.explain import explain
 from tenfold.inspect.profile import Profile, profile
 from tenfold.interop import import_hooks
+from tenfold.kinds import csr_solve as csr_solve
 from tenfold.kinds.csr import csr, csr_from_coo
 from tenfold.kinds.diagonal import diagonal_matrix
 from tenfold.kinds.permutation import permutation
@@ -62,6 +63,7 @@ from tenfold.namespace import (  # noqa: E402  # as above
     single_import,
     surface,
 )
+from tenfold.transforms.conjugate_gradient import cg  # noqa: E402  # as above
 from tenfold.transforms.control_flow import cond, scan, while_loop  # noqa: E402  # as above
 from tenfold.transforms.custom_op import op  # noqa: E402  # as above
 from tenfold.transforms.function import function  # noqa: E402  # as above
@@ -70,7 +72,9 @@ from tenfold.transforms.vmap import vmap  # noqa: E402  # as above
 
 surface.install_methods()
 linalg = surface.module(
-    "linalg", "Linear algebra: decompositions, solves, norms.", {"LinAlgError": errors.LinAlgError}
+    "linalg",
+    "Linear algebra: decompositions, solves, norms.",
+    {"LinAlgError": errors.LinAlgError, "cg": cg},
 )
 fft = surface.module("fft", "Fourier transforms, lazily, by pocketfft.")
 random = surface.module(

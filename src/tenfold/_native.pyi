@@ -387,6 +387,53 @@ def pending_of(arrays: tuple[Any, ...]) -> Nodes | int:
     Array. Of a storage kind they are its components.
     """
 
+def cache_kind_rule(
+    op: int,
+    operands: tuple[Any, ...],
+    params: tuple[Any, ...],
+    placeholders: list[Array],
+    result: Array,
+) -> None:
+    """Let native code make of all operands of these Types what a rule made of placeholders."""
+
+def weak_type(number: complex) -> Type:
+    """Return the Type of a Python number."""
+
+def sort_elements(
+    rows: np.ndarray, columns: np.ndarray, row_count: int, column_count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return (order, indices, indptr, group) of the elements of a matrix, sorted by row and column;
+    `group`: the distinct place of each, empty if all are distinct. IndexError for one out of range.
+    """
+
+def transpose_pattern(
+    indices: np.ndarray, indptr: np.ndarray, columns: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (indices, indptr, order) of the transposed matrix in compressed rows."""
+
+def merge_patterns(
+    x_indices: np.ndarray,
+    x_indptr: np.ndarray,
+    y_indices: np.ndarray,
+    y_indptr: np.ndarray,
+    columns: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return (indices, indptr, first, second): the union of two patterns, and the position of each
+    element in both; -1 where it is none.
+    """
+
+def multiply_patterns(
+    x_indices: np.ndarray,
+    x_indptr: np.ndarray,
+    y_indices: np.ndarray,
+    y_indptr: np.ndarray,
+    inner: int,
+    columns: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return (indices, indptr, first, second, bounds): the product of two patterns, the positions
+    of the factors of its terms, and where the terms of each element begin.
+    """
+
 def has_kind(value: object) -> bool:
     """Whether an object is an Array of a storage kind: not a dense one."""
 

@@ -115,7 +115,7 @@ UNSUPPORTED = {
         "min of columns", "any", "count_nonzero", "row", "rows", "chosen rows", "element",
         "column", "reshape", "det",
     },
-    "csr": {"exp", "plus one", "column", "reshape", "inv", "det", "solve"},
+    "csr": {"exp", "plus one", "column", "reshape", "inv", "det"},
 }  # fmt: skip
 
 
@@ -176,6 +176,10 @@ def test_values_are_those_of_the_dense_matrix(mode: str, kind: str, operation: s
     if operation in UNSUPPORTED[kind]:
         with pytest.raises(tn.errors.UnsupportedError):
             run()
+        return
+    if kind == "csr" and operation == "solve":  # an empty row
+        with pytest.raises(np.linalg.LinAlgError, match="singular"):
+            run().wait()
         return
     expected = compute(values, vector, dense, np)
     result = dense_of(run())

@@ -24,7 +24,7 @@ from tenfold.core.op import Kind
 from tenfold.core.structure import Structure
 from tenfold.errors import message, raise_if_failed
 from tenfold.inspect.explain import explain
-from tenfold.interop import display, dlpack, materialize, pickling
+from tenfold.interop import display, dlpack, materialize, pickling, scipy_sparse
 from tenfold.interop.asarray import asarray, from_dlpack
 from tenfold.mutation.assign import assign, assign_result, view_setter
 from tenfold.mutation.external_buffer import wrap
@@ -239,6 +239,7 @@ METHODS = ndarray_methods.METHODS | {
     "tolist": materialize.tolist,
     "explain": explained,
     "to_dense": kinds.to_dense,
+    "to_scipy": scipy_sparse.to_scipy,
     "__array__": materialize.to_ndarray,
     "__array_function__": array_function.array_function,
     "__array_namespace__": array_namespace,

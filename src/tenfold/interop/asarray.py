@@ -23,6 +23,7 @@ from tenfold.dtypes import FLOAT64, canonical, kind_of, promote, promotion_opera
 from tenfold.errors import DTypeError, ShapeError, message, raise_if_failed
 from tenfold.interop import dlpack
 from tenfold.interop.materialize import value_of
+from tenfold.interop.scipy_sparse import from_scipy, is_sparse
 from tenfold.ops.cast import astype
 from tenfold.ops.device_copy import to_device
 from tenfold.settings import checked_device, get
@@ -57,6 +58,8 @@ def asarray(
         return _native.value_array(
             dense.import_values(obj, target_device, dtype=target_dtype, copy=copy)
         )
+    if is_sparse(obj):
+        return from_scipy(obj, target_dtype, target_device, copy=copy)
     values, is_owned = _values_of(obj, target_dtype)
     if is_owned and copy is not False:
         value = dense.adopt_as(values, target_device, dtype=target_dtype)
@@ -135,8 +138,6 @@ def _values_of(obj: Any, target_dtype: Any) -> tuple[np.ndarray[Any, Any], bool]
         raise DTypeError("asarray", rule, remedy="convert them first") from None
     if values.dtype == object and values.ndim == 0:
         remedy = "give numbers, nested lists, an ndarray, a buffer or a DLPack object"
-        if hasattr(obj, "toarray"):  # a sparse matrix
-            remedy = "make it dense, as in tn.asarray(matrix.toarray())"
         raise DTypeError(
             "asarray", f"{type(obj).__name__} is not an array or a number", remedy=remedy
         )

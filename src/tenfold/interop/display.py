@@ -67,8 +67,11 @@ def represent(array: Array, form: str = "repr") -> str:
     if kind := kinds.storage_kind(array):
         if form != "str":
             return f"<{_summary(array)}>"
-        parts = zip(kind.component_names, kinds.components(array), strict=True)
-        return "\n".join([_summary(array), *(f"  {name}: {part}" for name, part in parts)])
+        lines = [_summary(array)]
+        for name, part in zip(kind.component_names, kinds.components(array), strict=True):
+            values = value_of(part, "str")
+            lines.append(f"  {name}: {np.array2string(values, threshold=EDGE, edgeitems=EDGE)}")
+        return "\n".join(lines)
     if form == "str":
         values = value_of(array, "str")
         return str(values.item()) if values.ndim == 0 else np.array2string(values)

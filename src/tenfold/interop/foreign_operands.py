@@ -13,15 +13,16 @@ becomes an Array where it is dense. Others answer by their own operators.
 from __future__ import annotations
 
 import operator
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tenfold import _native
 from tenfold._native import Array
 from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of
+from tenfold.interop.scipy_sparse import is_sparse
 
 FOREIGN_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -51,19 +52,17 @@ SEQUENCE_TYPES = (list, tuple, range)
 def apply_operator(symbol: str, left: Any, right: Any) -> Any:
     """Return `left <symbol> right` of an Array and a list or a sparse matrix, else NotImplemented.
 
-    A sparse matrix waits for the values.
+    A sparse matrix becomes one of a storage kind beside an Array of one; else it waits for values.
     """
     function = FOREIGN_OPERATORS[symbol]
     if isinstance(left, SEQUENCE_TYPES):
         return function(asarray(left), right)
     if isinstance(right, SEQUENCE_TYPES):
         return function(left, asarray(right))
-    if not (_is_sparse(left) or _is_sparse(right)):
+    if not (is_sparse(left) or is_sparse(right)):
         return NotImplemented
+    if _native.has_kind(left) or _native.has_kind(right):
+        return function(asarray(left), asarray(right))
     result = function(*(value_of(x, symbol) if isinstance(x, Array) else x for x in (left, right)))
     return asarray(result) if isinstance(result, np.ndarray) else result
 
-
-def _is_sparse(value: Any) -> bool:
-    sparse: Any = sys.modules.get("scipy.sparse")  # not imported: there is none
-    return sparse is not None and bool(sparse.issparse(value))

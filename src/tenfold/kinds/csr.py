@@ -95,13 +95,13 @@ def csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Array:
     data, indices, indptr = (_component(x) for x in (data, indices, indptr))
     _native.apply(stored_csr.id, (data, indices, indptr), (columns,))  # checks shapes and dtypes
     pattern = Pattern(values(indices, "csr"), values(indptr, "csr"))
-    fault = csr_patterns.check(*pattern, (rows, columns))
+    fault = csr_patterns.check(pattern, (rows, columns))
     if fault is not None:
         remedy = "give columns from 0 to n - 1, and for each row where its elements end"
         raise IndexError(message("csr", fault, [data, indices, indptr], remedy))
     if csr_patterns.is_ordered(pattern):
         return CSR.make(data, indices, indptr, params=(columns,))
-    return _of_elements(data, pattern.rows, pattern.indices, (rows, columns), indptr.dtype)
+    return _of_elements(data, pattern.rows, pattern.indices, (rows, columns))
 
 
 def csr_from_coo(data: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> Array:
@@ -130,7 +130,7 @@ def csr_from_coo(data: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> 
             rule = f"a {name} is not one of 0 to {length - 1}"
             raise IndexError(message("csr_from_coo", rule, [indices], "give a larger shape"))
     places = values(rows, "csr_from_coo"), values(columns, "csr_from_coo")
-    return _of_elements(data, *places, shape, columns.dtype)
+    return _of_elements(data, *places, shape)
 
 
 def _checked_shape(name: str, shape: Any) -> tuple[int, int]:
@@ -152,17 +152,17 @@ def _component(x: Any) -> Array:
 
 
 def _of_elements(
-    data: Array, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], bounds: np.dtype
+    data: Array, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]
 ) -> Array:
     """Return the matrix of elements in any order, of which those at one place are summed."""
     pattern, order, group = csr_patterns.ordered(rows, columns, shape)
-    elements = take(data, _known(order, data))
+    elements = data if order is None else take(data, _known(order, data))
     if group is not None:
         total = len(pattern.indices)
         elements = segment_sum(elements, _known(group, data), total)
         if elements.dtype != data.dtype:
             elements = elements.astype(data.dtype)
-    return _make(elements, pattern._replace(indptr=pattern.indptr.astype(bounds)), shape[1])
+    return _make(elements, pattern, shape[1])
 
 
 def _known(values: np.ndarray, peer: Array) -> Array:
@@ -207,9 +207,11 @@ _same_places = elementwise.rule_of(_at_elements)
 def _elementwise(op: Op[...], operands: Sequence[Any], params: Params) -> Any:
     """The rule of maps: of two patterns the union, of a product the places that both have."""
     kinded = [i for i, x in enumerate(operands) if isinstance(x, Array) and storage_kind(x)]
-    if len(kinded) == len(operands) == 2 and {storage_kind(x) for x in operands} <= {CSR, DIAGONAL}:
-        x, y = map(_as_csr, operands)
-        if x.shape == y.shape and not elementwise.has_places_of(x, y):
+    if len(kinded) == len(operands) == 2:
+        x, y = map(as_csr, operands)
+        if x is None or y is None or x.shape != y.shape:
+            return NotImplemented
+        if not elementwise.has_places_of(x, y):
             return _of_two_patterns(op, x, y, params)
     is_csr = storage_kind(operands[kinded[0]]) is CSR
     return _same_places(op, operands, params) if is_csr else NotImplemented
@@ -218,7 +220,7 @@ def _elementwise(op: Op[...], operands: Sequence[Any], params: Params) -> Any:
 def _of_two_patterns(op: Op[...], x: Array, y: Array, params: Params) -> Any:
     if op is not multiply and not keeps_zeros(op, (x, y), {0, 1}, params):
         return NotImplemented
-    pattern, first, second = csr_patterns.union(_pattern(x), _pattern(y), _shape(x))
+    pattern, first, second = csr_patterns.union(_pattern(x), _pattern(y), x.shape[1])
     if op is multiply:
         both = (first >= 0) & (second >= 0)
         indptr = np.zeros_like(pattern.indptr)
@@ -246,18 +248,11 @@ def _pattern(x: Array) -> Pattern:
     return Pattern(values(indices, "csr"), values(indptr, "csr"))
 
 
-def _shape(x: Array) -> tuple[int, int]:
-    rows, columns = x.shape
-    return rows, columns
-
-
-def _as_csr(x: Array) -> Array:
-    """Return a matrix of the kind csr or diagonal as csr."""
-    if storage_kind(x) is CSR:
-        return x
+def as_csr(x: Array) -> Array | None:
+    """Return a matrix in compressed rows or a diagonal one in compressed rows; None for others."""
+    if storage_kind(x) is not DIAGONAL or x.ndim > 2:
+        return x if storage_kind(x) is CSR else None
     (d,) = components(x)
-    if d.ndim != 1:
-        raise ShapeError("csr", f"shape {x.shape} is a stack", [x], "index one matrix first")
     count = d.shape[0]
     return CSR.make(
         d, arange(count, device=x.device), arange(count + 1, device=x.device), params=(count,)
@@ -317,22 +312,20 @@ def _dense_times(x: Array, y: Array) -> Array:
 
 
 def _sparse_product(x: Array, y: Array) -> Array:
-    shape = x.shape[0], y.shape[1]
-    pattern, first, second, position = csr_patterns.product(_pattern(x), _pattern(y), shape)
-    terms = multiply(
-        take(components(x)[0], _known(first, x)), take(components(y)[0], _known(second, x))
-    )
-    sums = segment_sum(terms, _known(position, x), len(pattern.indices))
-    return _make(sums if sums.dtype == terms.dtype else sums.astype(terms.dtype), pattern, shape[1])
+    columns = y.shape[1]
+    pattern, first, second, bounds = csr_patterns.product(_pattern(x), _pattern(y), columns)
+    factors = [take(components(z)[0], _known(at, z)) for z, at in ((x, first), (y, second))]
+    terms = multiply(*factors)
+    sums = ragged_sum(terms, _known(bounds, x))
+    return _make(sums if sums.dtype == terms.dtype else sums.astype(terms.dtype), pattern, columns)
 
 
 @CSR.rule(permute_dims, by_values=True)
 def _transposed(x: Array, axes: tuple[int, ...]) -> Array:
     if axes == (0, 1):
         return x
-    indices, indptr, order = csr_patterns.transposed(*_pattern(x), x.shape[1])
-    data = take(components(x)[0], _known(order, x))
-    return _make(data, Pattern(indices, indptr), x.shape[0])
+    pattern, order = csr_patterns.transposed(_pattern(x), x.shape[1])
+    return _make(take(components(x)[0], _known(order, x)), pattern, x.shape[0])
 
 
 @CSR.rule(diagonal_tril_triu.diagonal, by_values=True)

@@ -2,10 +2,11 @@
 
 Takes the indices and row bounds of operands, hands on those of the result and positions in the
 operands' data. They are computed once, when the result is made: its shape depends on them. Data
-plays no part, so an element stays stored though its value is 0. SciPy's loops sort them.
+plays no part, so an element stays stored though its value is 0. Native code has the loops
+(`native/python/csr_patterns.cpp`); the product is that of Gustavson 1978, ACM TOMS 4(3).
 
->>> indices, indptr, order = transposed(np.array([0, 2, 1]), np.array([0, 2, 3]), 3)
->>> indices.tolist(), indptr.tolist(), order.tolist()
+>>> pattern, order = transposed(Pattern(np.array([0, 2, 1]), np.array([0, 2, 3])), 3)
+>>> pattern.indices.tolist(), pattern.indptr.tolist(), order.tolist()
 ([0, 1, 0], [0, 1, 2, 3], [0, 2, 1])
 """
 
@@ -14,6 +15,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+
+from tenfold import _native
 
 
 class Pattern(NamedTuple):
@@ -29,68 +32,57 @@ class Pattern(NamedTuple):
         return np.repeat(np.arange(rows, dtype=self.indices.dtype), np.diff(self.indptr))
 
 
-def transposed(
-    indices: np.ndarray, indptr: np.ndarray, columns: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the pattern of the transposed matrix, and which element each of its elements is."""
-    from scipy.sparse import csr_array
+def _alike(*parts: np.ndarray, largest: int = 0) -> tuple[np.ndarray, ...]:
+    """Return arrays of indices in one dtype: int32, or int64 if one needs it or `largest` does."""
+    needs_64 = largest > INT32_MAX or any(part.dtype.itemsize == 8 for part in parts)
+    dtype = np.int64 if needs_64 or any(part.dtype == np.uint32 for part in parts) else np.int32
+    return tuple([np.ascontiguousarray(part, dtype) for part in parts])
 
-    rows = len(indptr) - 1
-    numbered = csr_array((np.arange(len(indices)), indices, indptr), shape=(rows, columns)).tocsc()
-    return (
-        numbered.indices.astype(indices.dtype),
-        numbered.indptr.astype(indptr.dtype),
-        numbered.data,
+
+INT32_MAX = np.iinfo(np.int32).max
+
+
+def transposed(pattern: Pattern, columns: int) -> tuple[Pattern, np.ndarray]:
+    """Return the pattern of the transposed matrix, and which element each of its elements is."""
+    indices, indptr, order = _native.transpose_pattern(
+        *_alike(*pattern, largest=len(pattern.indptr)), columns
     )
+    return Pattern(indices, indptr), order
 
 
 def ordered(
     rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]
-) -> tuple[Pattern, np.ndarray, np.ndarray | None]:
-    """Return the pattern of elements in any order, the order in which their data stands in it, and,
-    if places occur twice, the position of each element, in that order, among the distinct ones.
+) -> tuple[Pattern, np.ndarray | None, np.ndarray | None]:
+    """Return the pattern of elements in any order, the order in which their data stands in it, or
+    None if it does; and, if places occur twice, the position of each element, in that order, among
+    the distinct ones.
     """
-    counts = np.arange(len(rows) + 1)
-    by_column = transposed(columns, counts, shape[1])[0]
-    by_row = transposed(rows[by_column], counts, shape[0])
-    order = by_column[by_row[0]]
-    rows, columns = rows[order], columns[order]
-    starts = np.ones(len(rows), bool)
-    starts[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
-    indptr = np.zeros(shape[0] + 1, by_row[1].dtype)
-    np.cumsum(np.bincount(rows[starts], minlength=shape[0]), out=indptr[1:])
-    group = None if starts.all() else np.cumsum(starts) - 1
-    return Pattern(columns[starts], indptr), order, group
+    alike = _alike(rows, columns, largest=len(rows))
+    order, indices, indptr, group = _native.sort_elements(*alike, *shape)
+    is_sorted = len(order) < len(rows)
+    return Pattern(indices, indptr), None if is_sorted else order, group if len(group) else None
 
 
-def union(x: Pattern, y: Pattern, shape: tuple[int, int]) -> tuple[Pattern, np.ndarray, np.ndarray]:
+def union(x: Pattern, y: Pattern, columns: int) -> tuple[Pattern, np.ndarray, np.ndarray]:
     """Return the pattern of all elements of both, and for each the position in the data of `x` and
     of `y`; -1 where that has none.
     """
-    rows = np.concatenate((x.rows, y.rows))
-    columns = np.concatenate((x.indices, y.indices))
-    pattern, order, group = ordered(rows, columns, shape)
-    position = np.arange(len(order)) if group is None else group
-    positions = np.full((2, len(pattern.indices)), -1)
-    is_second = order >= len(x.indices)
-    positions[0, position[~is_second]] = order[~is_second]
-    positions[1, position[is_second]] = order[is_second] - len(x.indices)
-    return pattern, positions[0], positions[1]
+    alike = _alike(*x, *y, largest=len(x.indices) + len(y.indices))
+    indices, indptr, first, second = _native.merge_patterns(*alike, columns)
+    return Pattern(indices, indptr), first, second
 
 
 def product(
-    x: Pattern, y: Pattern, shape: tuple[int, int]
+    x: Pattern, y: Pattern, columns: int
 ) -> tuple[Pattern, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the pattern of the matrix product, and its terms: for each the position in the data of
-    `x`, in that of `y`, and in the result. The terms of an element are in the order of `x`.
+    """Return the pattern of the matrix product, and its terms: the position of each in the data of
+    `x` and of `y`, and where the terms of each element begin: in the order of `x`.
     """
-    starts, counts = y.indptr[x.indices], np.diff(y.indptr)[x.indices]
-    first = np.repeat(np.arange(len(x.indices)), counts)
-    ends = np.cumsum(counts)
-    second = np.arange(len(first)) - np.repeat(ends - counts - starts, counts)
-    pattern, order, group = ordered(x.rows[first], y.indices[second], shape)
-    position = np.arange(len(order)) if group is None else group
-    return pattern, first[order], second[order], position
+    inner = len(y.indptr) - 1
+    terms = int(np.diff(y.indptr)[x.indices].sum(dtype=np.int64))
+    parts = _native.multiply_patterns(*_alike(*x, *y, largest=terms), inner, columns)
+    indices, indptr, first, second, bounds = parts
+    return Pattern(indices, indptr), first, second, bounds
 
 
 def taken(pattern: Pattern, rows: np.ndarray) -> tuple[Pattern, np.ndarray]:
@@ -104,11 +96,12 @@ def taken(pattern: Pattern, rows: np.ndarray) -> tuple[Pattern, np.ndarray]:
     return Pattern(pattern.indices[order], indptr), order
 
 
-def check(indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> str | None:
+def check(pattern: Pattern, shape: tuple[int, int]) -> str | None:
     """Return what is wrong with a pattern, in any order of its columns; None if nothing is."""
+    indices, indptr = pattern
     if len(indptr) != shape[0] + 1:
         return f"indptr has {len(indptr)} bounds, not {shape[0] + 1} for {shape[0]} rows"
-    if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
+    if indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
         return f"indptr does not ascend from 0 to the {len(indices)} elements"
     if len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]:
         return f"a column index is not one of 0 to {shape[1] - 1}"

@@ -225,7 +225,11 @@ FILES: dict[str, Callable[[], str]] = {
     "__init__.pyi": public_text,
     "fft.pyi": lambda: namespace_text("fft"),
     "linalg.pyi": lambda: namespace_text(
-        "linalg", ["from numpy.linalg import LinAlgError as LinAlgError"]
+        "linalg",
+        [
+            "from numpy.linalg import LinAlgError as LinAlgError\n",
+            "from tenfold.transforms.conjugate_gradient import cg as cg",
+        ],
     ),
     "random.pyi": random_text,
     "operators.pyi": operators_text,
