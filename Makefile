@@ -103,6 +103,7 @@ docs: ## run the tour, write the generated pages, build the site in build/docs (
 	$(PYTHON) docs/tour.py
 	$(PYTHON) docs/settings.py
 	$(PYTHON) docs/absent.py
+	$(PYTHON) docs/storage.py
 	$(PYTHON) docs/site/build.py
 
 native: ## the native core's own tests

@@ -51,7 +51,7 @@ class Feature(NamedTuple):
 FEATURES = (
     Feature("derivatives", "tn.grad"),
     Feature("GPUs", "tn.zeros(3, device='cuda')", "take JAX or PyTorch"),
-    Feature("sparse arrays", "tn.sparse", "take SciPy; for sums by key write tn.segment_sum"),
+    Feature("sparse arrays", "tn.sparse", "write tn.csr: docs/storage.md"),
     Feature("masked arrays", "tn.asarray(np.ma.array([1.0]))"),
     Feature("text", "tn.asarray(['a'])"),
     Feature("dates", "tn.asarray(np.zeros(3, 'datetime64[s]'))"),

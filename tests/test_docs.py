@@ -40,6 +40,12 @@ def test_tour_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "the end" in capsys.readouterr().out
 
 
+def test_page_of_storage_kinds_is_made_from_their_rules() -> None:
+    page = (ROOT / "docs" / "storage.md").read_text(encoding="utf-8")
+    made = runpy.run_path(str(ROOT / "docs" / "storage.py"))["page"]
+    assert page == made(), "run `make docs`"
+
+
 @pytest.mark.parametrize("processors", [None, 1, 3, 64])
 def test_page_of_settings_is_made_from_the_table_on_any_machine(processors: int | None) -> None:
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")

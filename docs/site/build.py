@@ -44,8 +44,8 @@ NAVIGATION = (
         "NumPy users",
         "For formulas on large arrays: first steps, changes from NumPy, recipes, speed.",
         "docs/quickstart docs/numpy docs/numpy-names docs/absent docs/how-to/README docs/limits "
-        "docs/explain docs/performance-guide docs/algebra docs/random docs/fft docs/compared "
-        "docs/performance docs/settings docs/cache",
+        "docs/explain docs/performance-guide docs/algebra docs/storage docs/random docs/fft "
+        "docs/compared docs/performance docs/settings docs/cache",
     ),
     Reader(
         "irregular-work",

@@ -255,6 +255,9 @@ class Methods:
 
     def to_device(self, /, device: str, *, stream: Any = ...) -> Array:
         """Return `x` on another device, where what is made of it is computed: shape (...), its dtype."""
+    def to_scipy(self) -> Any:
+        """Return the matrix as a `scipy.sparse.csr_array` with buffers of its own; waits."""
+
     def tobytes(self, order: str = ...) -> bytes:
         """Return the bytes of the values; waits."""
 

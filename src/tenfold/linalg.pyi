@@ -10,6 +10,8 @@ from typing import Any
 import builtins
 
 from numpy.linalg import LinAlgError as LinAlgError
+
+from tenfold.transforms.conjugate_gradient import cg as cg
 def solve_banded(l_and_u: tuple[int, int], ab: Array, b: Array, /) -> Array:
     """Solve equations whose matrices have `l_and_u` = (l, u) diagonals below and above the main"""
 

@@ -37,7 +37,9 @@ def test_products_have_the_bits_of_scipy(shape: tuple[int, int]) -> None:
     x, columns = random.normal(size=shape[1]), random.normal(size=(shape[1], 4))
     same_bits(ours @ x, theirs @ x)
     same_bits(ours @ columns, theirs @ columns)
-    same_bits(tn.asarray(random.normal(size=shape[0]) * 0 + 2) @ ours, np.full(shape[0], 2.0) @ theirs)
+    same_bits(
+        tn.asarray(random.normal(size=shape[0]) * 0 + 2) @ ours, np.full(shape[0], 2.0) @ theirs
+    )
     same_bits(ours @ ours_other, theirs @ other)
     same_bits(ours.T, theirs.T)
     same_bits(ours + ours_other.T, theirs + other.T)
@@ -102,7 +104,9 @@ def test_round_trips() -> None:
 
 @pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric", "hermitian"])
 def test_matrix_market_in_all_symmetries(symmetry: str) -> None:
-    matrix = random_matrix((8, 8), density=0.4).astype(np.complex128 if symmetry == "hermitian" else None)
+    matrix = random_matrix((8, 8), density=0.4).astype(
+        np.complex128 if symmetry == "hermitian" else None
+    )
     matrix = {
         "general": lambda: matrix,
         "symmetric": lambda: matrix + matrix.T,

@@ -147,13 +147,7 @@ def nnz(self: Array) -> int:
 
 def _get_item(self: Array, key: Any) -> Any:
     """The hook of `x[key]`."""
-    kind = kinds.storage_kind(self)
-    if kind is None:
-        return get_item(self, key)
-    item = kind.get_item(self, key) if kind.get_item else NotImplemented
-    if item is NotImplemented:
-        raise kinds.refusal("getitem", self)
-    return item
+    return kinds.item(self, key) if _native.has_kind(self) else get_item(self, key)
 
 
 def to_dlpack(

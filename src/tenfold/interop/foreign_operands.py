@@ -65,4 +65,3 @@ def apply_operator(symbol: str, left: Any, right: Any) -> Any:
         return function(asarray(left), asarray(right))
     result = function(*(value_of(x, symbol) if isinstance(x, Array) else x for x in (left, right)))
     return asarray(result) if isinstance(result, np.ndarray) else result
-

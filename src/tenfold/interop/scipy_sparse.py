@@ -1,7 +1,8 @@
 """SciPy's sparse arrays: imported and exported in compressed rows.
 
 >>> from scipy import sparse
->>> x = from_scipy(sparse.coo_array([[0.0, 2.0], [3.0, 0.0]]))
+>>> import tenfold as tn
+>>> x = tn.asarray(sparse.coo_array([[0.0, 2.0], [3.0, 0.0]]))
 >>> x.storage, to_scipy(2 * x).toarray().tolist()
 ('csr', [[0.0, 4.0], [6.0, 0.0]])
 """
@@ -17,9 +18,9 @@ from tenfold import _native
 from tenfold._native import Array
 from tenfold.errors import ShapeError, UnsupportedError
 from tenfold.interop.materialize import value_of
-from tenfold.kinds.csr import as_csr, csr
+from tenfold.kinds.csr import CSR, csr
 from tenfold.storage import dense
-from tenfold.storage.kinds import components, refusal, storage_kind
+from tenfold.storage.kinds import as_general, components, refusal, storage_kind
 
 
 def is_sparse(value: Any) -> bool:
@@ -28,9 +29,7 @@ def is_sparse(value: Any) -> bool:
     return sparse is not None and bool(sparse.issparse(value))
 
 
-def from_scipy(
-    matrix: Any, dtype: Any = None, device: str = "cpu", *, copy: bool | None = None
-) -> Array:
+def from_scipy(matrix: Any, dtype: Any, device: str, *, copy: bool | None) -> Array:
     """Return a sparse matrix of SciPy as `tn.csr`: read-only buffers in compressed rows are shared,
     others copied; `copy=False` shares, and is the caller's promise not to write.
 
@@ -52,8 +51,7 @@ def from_scipy(
 def to_scipy(self: Array) -> Any:
     """Return the matrix as a `scipy.sparse.csr_array` with buffers of its own; waits.
 
-    A diagonal matrix becomes one, too. Raises UnsupportedError for an array of another kind and for
-    a dense one.
+    A diagonal matrix and a permutation become one, too. Raises UnsupportedError for a dense array.
 
     >>> import tenfold as tn
     >>> tn.csr([1.0, 2.0], [1, 0], [0, 1, 2], (2, 2)).to_scipy().toarray().tolist()
@@ -63,8 +61,8 @@ def to_scipy(self: Array) -> Any:
     if kind is None:
         remedy = "take scipy.sparse.csr_array(np.asarray(x))"
         raise UnsupportedError("to_scipy", "the array is dense", [self], remedy)
-    matrix = as_csr(self)
-    if matrix is None:
+    matrix = as_general(self)
+    if storage_kind(matrix) is not CSR:
         raise refusal("to_scipy", self)
     from scipy.sparse import csr_array
 

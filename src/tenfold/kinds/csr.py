@@ -26,6 +26,7 @@ from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.kinds import csr_patterns, elementwise
 from tenfold.kinds.csr_patterns import Pattern
 from tenfold.kinds.diagonal import DIAGONAL
+from tenfold.kinds.permutation import PERMUTATION
 from tenfold.ops import comparison, diagonal_tril_triu, reduce, selection
 from tenfold.ops.arange import arange
 from tenfold.ops.arithmetic import multiply
@@ -39,7 +40,14 @@ from tenfold.ops.reshaping import broadcast_to
 from tenfold.ops.segment_reductions import segment_max, segment_min
 from tenfold.ops.segment_sum import segment_sum
 from tenfold.ops.segments import ragged_max, ragged_min, ragged_repeat, ragged_sum
-from tenfold.storage.kinds import StorageKind, components, keeps_zeros, storage_kind
+from tenfold.storage.kinds import (
+    StorageKind,
+    as_general,
+    components,
+    constructor_params,
+    keeps_zeros,
+    storage_kind,
+)
 
 
 def _rule(types: tuple[Type, ...], columns: int) -> Inferred:
@@ -208,8 +216,8 @@ def _elementwise(op: Op[...], operands: Sequence[Any], params: Params) -> Any:
     """The rule of maps: of two patterns the union, of a product the places that both have."""
     kinded = [i for i, x in enumerate(operands) if isinstance(x, Array) and storage_kind(x)]
     if len(kinded) == len(operands) == 2:
-        x, y = map(as_csr, operands)
-        if x is None or y is None or x.shape != y.shape:
+        x, y = map(as_general, operands)
+        if not storage_kind(x) is storage_kind(y) is CSR or x.shape != y.shape:
             return NotImplemented
         if not elementwise.has_places_of(x, y):
             return _of_two_patterns(op, x, y, params)
@@ -248,17 +256,6 @@ def _pattern(x: Array) -> Pattern:
     return Pattern(values(indices, "csr"), values(indptr, "csr"))
 
 
-def as_csr(x: Array) -> Array | None:
-    """Return a matrix in compressed rows or a diagonal one in compressed rows; None for others."""
-    if storage_kind(x) is not DIAGONAL or x.ndim > 2:
-        return x if storage_kind(x) is CSR else None
-    (d,) = components(x)
-    count = d.shape[0]
-    return CSR.make(
-        d, arange(count, device=x.device), arange(count + 1, device=x.device), params=(count,)
-    )
-
-
 CSR = StorageKind(
     name="csr",
     constructor=stored_csr,
@@ -267,6 +264,22 @@ CSR = StorageKind(
     has_pattern=True,
     get_item=lambda x, key: _get_item(x, key),
 )
+
+
+@DIAGONAL.general
+def _diagonal_as_csr(x: Array) -> Array | None:
+    (d,) = components(x)
+    if d.ndim > 1:
+        return None
+    places = arange(x.shape[0] + 1, device=x.device)
+    return CSR.make(d, get_item(places, slice(None, -1)), places, params=(x.shape[0],))
+
+
+@PERMUTATION.general
+def _permutation_as_csr(x: Array) -> Array:
+    (columns,), (dtype,) = components(x), constructor_params(x)
+    data = ones(columns.shape, dtype=dtype, device=x.device)
+    return CSR.make(data, columns, arange(x.shape[0] + 1, device=x.device), params=x.shape[:1])
 
 
 @CSR.rule(matmul)
@@ -348,9 +361,7 @@ def _sum(x: Array, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Array:
     if total is None:
         terms = data if dtype is None else data.astype(dtype)
         total = (
-            ragged_sum(terms, indptr)
-            if axes == (1,)
-            else segment_sum(terms, indices, x.shape[1])
+            ragged_sum(terms, indptr) if axes == (1,) else segment_sum(terms, indices, x.shape[1])
         )
         total = total if dtype is None else total.astype(dtype)
     return _with_kept_axes(total, axes) if keepdims else total

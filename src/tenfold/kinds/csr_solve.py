@@ -19,7 +19,6 @@ from tenfold._native import Array, Type
 from tenfold.caches import LruCache
 from tenfold.core.op import BoundCall, Inferred
 from tenfold.core.op_decorators import operation
-from tenfold.core.shape_rules import Shape
 from tenfold.errors import UnsupportedError
 from tenfold.kinds.csr import CSR
 from tenfold.ops import linalg
@@ -31,10 +30,8 @@ _factors: LruCache[bytes, Any] = LruCache(
 )
 
 
-def _rule(types: tuple[Type, ...], shape: Shape) -> Inferred:
-    _, order = square(shape)
+def _rule(types: tuple[Type, ...]) -> Inferred:
     *_, rhs = types
-    check_rhs(order, rhs.shape)
     if len(rhs.shape) > 2:
         rule = f"right sides of shape {rhs.shape} are a stack"
         raise UnsupportedError("", rule, remedy="solve for one matrix (n, k) of right sides")
@@ -61,7 +58,7 @@ def _factor(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Any:
 
 
 def _reference(
-    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, rhs: np.ndarray, shape: Shape
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, rhs: np.ndarray
 ) -> np.ndarray:
     if not rhs.size:
         return np.zeros(rhs.shape, rhs.dtype)
@@ -75,18 +72,19 @@ def _reference(
 @operation(
     rule=_rule, reference=_reference, name="solve", public=False, can_fail=True, remedy=SINGULAR
 )
-def solve_sparse(
-    data: Array, indices: Array, indptr: Array, rhs: Array, /, shape: Shape
-) -> BoundCall:
+def solve_sparse(data: Array, indices: Array, indptr: Array, rhs: Array, /) -> BoundCall:
     """Solve the equations of a matrix in compressed rows for right sides (n,) or (n, k)."""
-    return BoundCall((data, indices, indptr, rhs), (shape,))
+    return BoundCall((data, indices, indptr, rhs))
 
 
 @CSR.rule(linalg.solve)
 def _solve(x: Any, y: Any) -> Any:
     if storage_kind(x) is not CSR or storage_kind(y) is not None:
         return NotImplemented
-    return solve_sparse(*components(x), y, shape=x.shape)
+    _, order = square(x.shape)
+    check_rhs(order, y.shape)
+    data, indices, indptr = components(x)
+    return solve_sparse(data, indices, indptr, y)
 
 
 __all__ = ["solve_sparse"]

@@ -20,7 +20,13 @@ from tenfold._native import Array
 from tenfold.core.op import Op, Params
 from tenfold.core.shape_rules import broadcast
 from tenfold.ops.arithmetic import divide, floor_divide, multiply, remainder
-from tenfold.storage.kinds import KEEPS_ZEROS, components, constructor_params, keeps_zeros, storage_kind
+from tenfold.storage.kinds import (
+    KEEPS_ZEROS,
+    components,
+    constructor_params,
+    keeps_zeros,
+    storage_kind,
+)
 
 NUMERATORS = (divide, floor_divide, remainder)
 """The operations that keep the zeros of their first operand, whatever the second one is."""

@@ -75,6 +75,7 @@ API_SECTIONS = (
         "Products, decompositions, solves and norms; most stand in `tn.linalg`.",
         "assume banded_solve contract diagonal_tril_triu eigenvalues einsum factors linalg "
         "lu_and_triangular matrix_functions norm powers svd_eig",
+        "linalg.cg",
     )._replace(modules=("linalg",)),
     _standard(
         "manipulation",

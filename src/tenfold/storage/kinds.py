@@ -34,7 +34,7 @@ Rule = Callable[..., Any]
 Array or a Python number."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class StorageKind:
     """A storage kind: its constructor and the rules of operations on its arrays."""
 
@@ -47,6 +47,8 @@ class StorageKind:
     """The rule of functions of the elements at one index."""
     get_item: Callable[[Array, Any], Any] | None = None
     """The rule of `x[key]`, or NotImplemented."""
+    as_general: Callable[[Array], Array | None] | None = None
+    """The same matrix in a kind of more rules, which answer where this kind has none."""
     has_pattern: bool = False
     """Whether components say where the elements are."""
     rules: dict[Operation[...], Rule] = field(default_factory=dict)
@@ -63,9 +65,7 @@ class StorageKind:
         code = self.constructor.function.__code__
         return code.co_varnames[: code.co_posonlyargcount]
 
-    def rule(
-        self, *operations: Operation[...], by_values: bool = False
-    ) -> Callable[[Rule], Rule]:
+    def rule(self, *operations: Operation[...], by_values: bool = False) -> Callable[[Rule], Rule]:
         """Register a function as the rule of operations; `by_values`: it looks at values."""
 
         def declare(function: Rule) -> Rule:
@@ -75,6 +75,10 @@ class StorageKind:
             return function
 
         return declare
+
+    def general(self, function: Callable[[Array], Array | None]) -> None:
+        """Register what makes the same matrix in a kind of more rules; None where it has none."""
+        self.as_general = function
 
     def make(self, *parts: Array, params: Params = ()) -> Array:
         """Return the array of these components."""
@@ -146,12 +150,18 @@ def refusal(operation: str, x: Array, operands: Sequence[Any] = ()) -> Unsupport
 def apply_to_kinds(op: Op[...], operands: Sequence[Any], params: Params) -> Any:
     """Apply an op to operands of which one has a kind. Called by native code.
 
-    The first kind that has a rule answers. Without a rule operands become dense where a dense
-    operand has the shape of the result anyway; else UnsupportedError. Where the result depends on
+    The first kind that has a rule answers, then that of the same matrices in more general kinds.
+    Without a rule operands become dense where a dense operand has the shape of the result anyway;
+    else UnsupportedError. Where the result depends on
     the Types of operands alone, native code makes that of later calls itself.
     """
     result = _by_rules(op, operands, params)
     if result is NotImplemented:
+        general = [as_general(x) if isinstance(x, Array) else x for x in operands]
+        if any(x is not y for x, y in zip(general, operands, strict=True)):
+            result = _by_rules(op, general, params)
+            if result is not NotImplemented:
+                return result
         arrays = [x for x in operands if isinstance(x, Array)]
         shape = broadcast(*(x.shape for x in arrays)) if op.semantics.kind is Kind.MAP else None
         if not any(x.shape == shape and not _native.has_kind(x) for x in arrays):
@@ -165,6 +175,23 @@ def apply_to_kinds(op: Op[...], operands: Sequence[Any], params: Params) -> Any:
         made = _by_rules(op, replaced, params)
         _native.cache_kind_rule(op.id, tuple(operands), params, placeholders, made)
     return result
+
+
+def as_general(x: Array) -> Array:
+    """Return the same matrix in a kind of more rules; itself where there is none."""
+    kind = storage_kind(x)
+    general = kind.as_general(x) if kind and kind.as_general else None
+    return x if general is None else general
+
+
+def item(x: Array, key: Any) -> Any:
+    """Return `x[key]` of an array of a kind, or raise UnsupportedError."""
+    for matrix in (x, as_general(x)):
+        kind = storage_kind(matrix)
+        found = kind.get_item(matrix, key) if kind and kind.get_item else NotImplemented
+        if found is not NotImplemented:
+            return found
+    raise refusal("getitem", x)
 
 
 def _by_rules(op: Op[...], operands: Sequence[Any], params: Params) -> Any:
@@ -185,7 +212,7 @@ def _depends_on_types(op: Op[...], operands: Sequence[Any]) -> bool:
     kinds = [kind for x in operands if isinstance(x, Array) if (kind := storage_kind(x))]
     has_numbers = not all(isinstance(x, Array) for x in operands)
     reads_values = any(op in kind.by_values for kind in kinds)
-    has_patterns = sum(kind.has_pattern for kind in kinds) > 1
+    has_patterns = len(kinds) > 1 and any(kind.has_pattern for kind in kinds)
     return not reads_values and not has_patterns and (not has_numbers or op in KEEPS_ZEROS)
 
 
@@ -224,12 +251,14 @@ _kept_zeros: LruCache[Any, bool] = LruCache(
 
 
 __all__ = [
+    "KEEPS_ZEROS",
     "KINDS",
     "StorageKind",
     "apply_to_kinds",
     "components",
     "constructor_params",
     "dense_bytes_text",
+    "item",
     "keeps_zeros",
     "refusal",
     "storage_kind",

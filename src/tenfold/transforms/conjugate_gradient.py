@@ -44,14 +44,14 @@ def cg(
     atol: float = 0.0,
     maxiter: int | None = None,
     M: Array | Callable[[Array], Array] | None = None,  # noqa: N803  # SciPy's name
-) -> CGResult:
+) -> tuple[Array, Array, Array]:
     """Solve `A @ x = b` for a symmetric (Hermitian) positive definite `A`: (n, n), `b` (n,).
 
     `A` is an array of any storage kind, or a function that returns `A @ x`; so is `M`, which
     approximates the inverse of `A`. It begins at `x0`, 0 by default, and ends once the norm of the
     residual `b - A @ x` is at most `max(rtol * norm(b), atol)`, or after `maxiter` steps, 10 n by
-    default. Returns `x`, the number of steps, and the norm of the residual that the recurrence
-    keeps: look at it, for nothing is raised where the steps do not suffice.
+    default. Returns (x, iterations, residual), named: the residual is its norm as the recurrence
+    keeps it. Look at it: nothing is raised where the steps do not suffice.
 
     Lazy: one `tn.while_loop`, of one plan. Raises ShapeError for shapes that do not fit, and
     DTypeError for integers and halves. Hestenes and Stiefel 1952; the names are SciPy's.
@@ -63,17 +63,9 @@ def cg(
     ([0.090909091, 0.636363636], 2)
     """
     b = asarray(b)
-    if b.ndim != 1:
-        rule = f"b of shape {b.shape} is not a vector"
-        raise ShapeError("linalg.cg", rule, [b], "solve for one right side at a time")
-    if kind_of(b.dtype) not in "fc" or b.dtype.itemsize < 4:
-        rule = f"b of {b.dtype} has too few digits"
-        raise DTypeError("linalg.cg", rule, [b], "convert it with tn.astype(b, tn.float64)")
-    times, precondition = _multiply_by("A", A, b), _multiply_by("M", M, b)
     x = zeros(b.shape, dtype=b.dtype, device=b.device) if x0 is None else asarray(x0)
-    if x.shape != b.shape:
-        rule = f"x0 of shape {x.shape} does not fit b"
-        raise ShapeError("linalg.cg", rule, [b], "give one number for each equation")
+    _check(b, x)
+    times, precondition = _multiply_by("A", A, b), _multiply_by("M", M, b)
     x = convert(x, b.dtype)
     r = b if x0 is None else b - times(x)
     z = precondition(r)
@@ -102,6 +94,19 @@ def cg(
 
     final = while_loop(is_far, step, start)
     return CGResult(final["x"], final["steps"], final["norm"])
+
+
+def _check(b: Array, x: Array) -> None:
+    """Raise ShapeError or DTypeError for a right side, or a first solution, that does not fit."""
+    if b.ndim != 1:
+        rule = f"b of shape {b.shape} is not a vector"
+        raise ShapeError("linalg.cg", rule, [b], "solve for one right side at a time")
+    if kind_of(b.dtype) not in "fc" or b.dtype.itemsize < 4:
+        rule = f"b of {b.dtype} has too few digits"
+        raise DTypeError("linalg.cg", rule, [b], "convert it with tn.astype(b, tn.float64)")
+    if x.shape != b.shape:
+        rule = f"x0 of shape {x.shape} does not fit b"
+        raise ShapeError("linalg.cg", rule, [b], "give one number for each equation")
 
 
 def _norm(r: Array) -> Array:
