@@ -44,6 +44,8 @@ from tenfold.ops.segment_reductions import highest, lowest
 
 Elements = tuple[Sequence[KernelStore], Sequence[int]]
 """Stores of entries, and the instructions that are computed for each."""
+PREFETCHED_ENTRIES = 16
+"""How many entries before its use a gathered row is prefetched."""
 LARGEST = 2**63 - 1
 """An offset that no row reaches."""
 
@@ -212,6 +214,8 @@ class _Segments:
 
         def combine_entry(entry: str, partials: Accumulator) -> Accumulator:
             entry_values, combined = dict(values), list[Packet]()
+            if self.has_columns:
+                self._prefetch(targets, entry, values)
             for i in cached:
                 entry_values[i] = read_packet(ir, self._scratch(i, entry), kernel.body[i].dtype, 1)
             with emitter.index_at(kernel.folded, entry):
@@ -227,6 +231,24 @@ class _Segments:
         if not targets:
             return first
         return for_range_carrying(ir, *bounds, first, combine_entry, is_short=True)
+
+    def _prefetch(self, targets: Sequence[int], entry: str, values: dict[int, Packet]) -> None:
+        """Prefetch rows that are gathered some entries later: the processor cannot foresee them."""
+        emitter, ir, kernel = self.emitter, self.ir, self.kernel
+        last = int_op(ir, "sub", emitter.length(kernel.folded), 1)
+        later = int_min(ir, int_op(ir, "add", entry, PREFETCHED_ENTRIES), last)
+        for number in sorted(emitter.missing_inputs(targets, values)):
+            gather, later_values, (column, mask) = kernel.body[number], dict(values), self.column
+            if gather.name != "gather":
+                continue
+            with emitter.index_at(kernel.folded, later):
+                emitter.compute(gather.inputs[:1], later_values, column, mask)
+                start = emitter.contiguous_start(gather.inputs[0], later_values)
+            if start is not None:  # a row, along which packets are contiguous
+                buffer = operand_of(gather)
+                size = kernel.operands[buffer].dtype.itemsize
+                offset = int_op(ir, "mul", int_op(ir, "add", start, column), size)
+                load_store.prefetch(ir, emitter.buffers[buffer], offset, emitter.lanes * size)
 
     def _finish_pass(self, pass_: int, partials: Accumulator, values: dict[int, Packet]) -> None:
         """Compute and store what depends on the folds of a pass."""
