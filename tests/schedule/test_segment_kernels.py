@@ -18,6 +18,7 @@ from tenfold.ops.segments import ragged_max, ragged_repeat, ragged_sum
 from tenfold.schedule.buffer_extents import extents_of
 from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.schedule_ir import Launch, Schedule
+from tenfold.schedule.target import DEFAULT
 from tenfold.schedule.verify_kernel import verify_launch
 
 ENTRIES, ROWS = 3 * 4096, 500
@@ -80,7 +81,7 @@ def test_units_have_as_many_rows_and_entries(rest: tuple[int, ...]) -> None:
     _, launch = planned(product(*rest))
     columns = int(np.prod(rest))
     part = launch.sizes[-2]
-    assert part * columns == 4096
+    assert part * columns == DEFAULT.work.segment_elements
     assert launch.units == -(-(ENTRIES + ROWS) // part)
     assert launch.elements == ENTRIES * columns
 
