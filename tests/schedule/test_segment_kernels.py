@@ -12,7 +12,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.core.loop_ir import SCATTER_CHUNK, Kernel, KernelForm
+from tenfold.core.loop_ir import SEGMENT_CHUNK, Kernel, KernelForm
 from tenfold.errors import VerifyError
 from tenfold.ops.segments import ragged_max, ragged_repeat, ragged_sum
 from tenfold.schedule.buffer_extents import extents_of
@@ -88,7 +88,7 @@ def test_units_have_as_many_rows_and_entries(rest: tuple[int, ...]) -> None:
 
 BROKEN: dict[str, Callable[[Launch], Launch]] = {
     "units, but": lambda launch: replace(launch, units=launch.units - 1),
-    "scratch memory": lambda launch: replace(launch, scratch=8 * SCATTER_CHUNK),
+    "scratch memory": lambda launch: replace(launch, scratch=8 * SEGMENT_CHUNK),
     "elements, but": lambda launch: replace(launch, elements=launch.elements + 1),
     "touches bytes": lambda launch: replace(
         launch, memory=tuple(m._replace(offset=m.offset + 8) for m in launch.memory)

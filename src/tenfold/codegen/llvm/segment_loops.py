@@ -37,7 +37,7 @@ from tenfold.codegen.llvm.loop_emitter import (
 )
 from tenfold.codegen.llvm.reduce_inner import folds_of_pass, pass_elements
 from tenfold.codegen.llvm.simd_emitter import Packet
-from tenfold.core.loop_ir import SCATTER_CHUNK, KernelStore, operand_of
+from tenfold.core.loop_ir import SEGMENT_CHUNK, KernelStore, operand_of
 from tenfold.core.scalar_ir import Body, Element
 from tenfold.dtypes import BOOL, INT64
 from tenfold.ops.segment_reductions import highest, lowest
@@ -189,14 +189,14 @@ class _Segments:
         (begin, end), inputs = bounds, [i for f in folds_of_pass(kernel, pass_) for i in f.inputs]
 
         def fold_chunk(number: str, partials: Accumulator) -> Accumulator:
-            self.chunk = int_op(ir, "add", begin, int_op(ir, "mul", number, SCATTER_CHUNK))
-            chunk_end = int_min(ir, int_op(ir, "add", self.chunk, SCATTER_CHUNK), end)
+            self.chunk = int_op(ir, "add", begin, int_op(ir, "mul", number, SEGMENT_CHUNK))
+            chunk_end = int_min(ir, int_op(ir, "add", self.chunk, SEGMENT_CHUNK), end)
             part = self.chunk, chunk_end
             self._compute_chunk(part, elements, cached, values)
             return self._fold(pass_, partials, values, part, ([], inputs), cached)
 
-        rounded = int_op(ir, "add", int_op(ir, "sub", end, begin), SCATTER_CHUNK - 1)
-        count = int_op(ir, "sdiv", rounded, SCATTER_CHUNK)
+        rounded = int_op(ir, "add", int_op(ir, "sub", end, begin), SEGMENT_CHUNK - 1)
+        count = int_op(ir, "sdiv", rounded, SEGMENT_CHUNK)
         return for_range_carrying(ir, "0", count, first, fold_chunk, is_short=True)
 
     def _fold(
@@ -278,7 +278,7 @@ class _Segments:
         self._write(slots, state)
 
         def emit_chunk(chunk: str) -> None:
-            chunk_end = int_min(ir, int_op(ir, "add", chunk, SCATTER_CHUNK), last)
+            chunk_end = int_min(ir, int_op(ir, "add", chunk, SEGMENT_CHUNK), last)
             self._begin_row(begin)
             self.chunk = chunk
             self._compute_chunk((chunk, chunk_end), ([], self.vectorised), cached, {})
@@ -314,7 +314,7 @@ class _Segments:
             ir.label(exit_)
 
         chunks_end = int_max(ir, last, int_op(ir, "add", first, 1))  # empty rows have a chunk, too
-        for_range(ir, first, chunks_end, SCATTER_CHUNK, emit_chunk)
+        for_range(ir, first, chunks_end, SEGMENT_CHUNK, emit_chunk)
 
     def _write(self, slots: Sequence[str], packets: Sequence[Packet]) -> None:
         for slot, packet in zip(slots, packets, strict=True):
@@ -343,7 +343,7 @@ class _Segments:
     def _scratch(self, number: int, entry: str) -> str:
         """Return the pointer to an element of the chunk in scratch memory."""
         ir, kernel = self.ir, self.kernel
-        start = 8 * (SCATTER_CHUNK + kernel.lanes) * kernel.cached_elements.index(number)
+        start = 8 * (SEGMENT_CHUNK + kernel.lanes) * kernel.cached_elements.index(number)
         local = int_op(ir, "sub", entry, self.chunk)
         offset = int_op(ir, "mul", local, kernel.body[number].dtype.itemsize)
         return ir.value(f"getelementptr i8, ptr %scratch, i64 {int_op(ir, 'add', offset, start)}")
