@@ -17,21 +17,21 @@ constexpr std::size_t CAPACITY = 1024;
 
 // One operation of a rule. An input is one of the stored operands, or, counted from them on, the
 // result of an earlier step; null is a constant.
-struct Step {
+struct RuleStep {
     const Op* op;
     Ref<Params> params;
     std::vector<std::pair<std::size_t, Ref<Node>>> inputs;
 };
 
 struct KindRule {
-    std::vector<Step> steps;
+    std::vector<RuleStep> steps;
     std::vector<Ref<Type>> types; // those of the key, which stay at their addresses
     Ref<Params> params;           // likewise
     nb::object op;                // likewise
 };
 
 using Words = std::vector<uint64_t>;
-struct WordsHash {
+struct RuleKeyHash {
     std::size_t operator()(const Words& words) const {
         uint64_t hash = 0;
         for (uint64_t word : words) hash = (hash ^ word) * 0x9e3779b97f4a7c15;
@@ -39,7 +39,7 @@ struct WordsHash {
     }
 };
 // All under the GIL.
-using Rules = LruCache<Words, std::shared_ptr<KindRule>, WordsHash, std::equal_to<Words>>;
+using Rules = LruCache<Words, std::shared_ptr<KindRule>, RuleKeyHash, std::equal_to<Words>>;
 Rules* const rules = new Rules(CAPACITY); // outlives every Node
 
 [[maybe_unused]] Cache& registered = register_cache(
@@ -78,7 +78,7 @@ struct Operands {
 Ref<Node> replayed(const KindRule& rule, const std::vector<Node*>& stored) {
     std::vector<Ref<Node>> made;
     std::vector<Node*> inputs;
-    for (const Step& step : rule.steps) {
+    for (const RuleStep& step : rule.steps) {
         inputs.clear();
         for (const auto& [at, constant] : step.inputs)
             inputs.push_back(constant             ? constant.get()
@@ -99,7 +99,7 @@ std::size_t append_steps(Node* node, std::unordered_map<Node*, std::size_t>& pos
     if (known != positions.end()) return known->second;
     if (!node->op || !node->op->python || node->inference->results.size() != 1)
         throw std::out_of_range("a constant");
-    Step step{node->op, node->params, {}};
+    RuleStep step{node->op, node->params, {}};
     for (Node* input : node->inputs()) {
         if (input->is_scalar())
             step.inputs.emplace_back(0, Ref<Node>(input));

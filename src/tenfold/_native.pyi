@@ -400,14 +400,15 @@ def weak_type(number: complex) -> Type:
     """Return the Type of a Python number."""
 
 def sort_elements(
-    rows: np.ndarray, columns: np.ndarray, row_count: int, column_count: int
+    rows: np.ndarray, columns: np.ndarray, row_count: int, column_count: int, /
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return (order, indices, indptr, group) of the elements of a matrix, sorted by row and column;
-    `group`: the distinct place of each, empty if all are distinct. IndexError for one out of range.
+    `group`: the distinct place of each, empty if all are distinct; `order` is empty if they stand
+    so. IndexError for an index out of range.
     """
 
 def transpose_pattern(
-    indices: np.ndarray, indptr: np.ndarray, columns: int
+    indices: np.ndarray, indptr: np.ndarray, columns: int, /
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (indices, indptr, order) of the transposed matrix in compressed rows."""
 
@@ -417,6 +418,7 @@ def merge_patterns(
     y_indices: np.ndarray,
     y_indptr: np.ndarray,
     columns: int,
+    /,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return (indices, indptr, first, second): the union of two patterns, and the position of each
     element in both; -1 where it is none.
@@ -429,6 +431,7 @@ def multiply_patterns(
     y_indptr: np.ndarray,
     inner: int,
     columns: int,
+    /,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return (indices, indptr, first, second, bounds): the product of two patterns, the positions
     of the factors of its terms, and where the terms of each element begin.

@@ -154,6 +154,22 @@ def test_product_with_an_epilogue_is_one_kernel() -> None:
     np.testing.assert_allclose(result, 2.5 * random_matrix((300, 200)).sum(axis=1) + 1)
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
+def test_softmax_of_the_stored_elements_of_rows_is_one_kernel() -> None:
+    theirs = random_matrix((50, 40))
+    ours = tn.asarray(theirs)
+    with tn.profile() as p:
+        result = tn.softmax(ours, axis=1).wait()
+    assert (p.launches, p.temporaries) == (1, 0)
+    expected = np.where(theirs.toarray() != 0, np.exp(theirs.toarray()), 0)
+    totals = expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        result.to_dense(), expected / np.where(totals, totals, 1), rtol=1e-13
+    )
+    with pytest.raises(tn.errors.UnsupportedError, match="softmax"):
+        tn.softmax(ours, axis=0)
+
+
 def test_equations_are_solved_by_a_factor_that_is_kept() -> None:
     matrix = random_matrix((40, 40)) + 4 * sp.eye_array(40)
     ours, random = tn.asarray(matrix.tocsr()), np.random.default_rng(0)

@@ -181,7 +181,7 @@ def test_values_are_those_of_the_dense_matrix(mode: str, kind: str, operation: s
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_has_no_rule_names_the_bytes_and_the_remedy(kind: str) -> None:
+def test_operation_without_a_rule_names_the_bytes_and_the_remedy(kind: str) -> None:
     matrix, _ = KINDS[kind](np.random.default_rng(0))
     uses: list[Callable[[], Any]] = [
         lambda: np.asarray(matrix),

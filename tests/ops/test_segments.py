@@ -11,7 +11,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.core.loop_ir import SCATTER_CHUNK
+from tenfold.core.loop_ir import SEGMENT_CHUNK
 from tenfold.dtypes import DTYPES, HALF_DTYPES, accumulator, compute_dtype, kind_of
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops.segments import ragged_max, ragged_min, ragged_prod, ragged_repeat, ragged_sum
@@ -19,7 +19,7 @@ from tenfold.ops.segments import ragged_max, ragged_min, ragged_prod, ragged_rep
 SHAPES = {
     "one entry a row": [1] * 40,
     "empty rows": [0, 3, 0, 0, 5, 1, 0],
-    "one long row": [2, 3 * SCATTER_CHUNK + 5, 0, 4],
+    "one long row": [2, 3 * SEGMENT_CHUNK + 5, 0, 4],
     "one row": [7],
     "one entry": [0, 1, 0],
     "no entries": [0, 0, 0],

@@ -147,7 +147,7 @@ def nnz(self: Array) -> int:
 
 def _get_item(self: Array, key: Any) -> Any:
     """The hook of `x[key]`."""
-    return kinds.item(self, key) if _native.has_kind(self) else get_item(self, key)
+    return kinds.item_of(self, key) if _native.has_kind(self) else get_item(self, key)
 
 
 def to_dlpack(

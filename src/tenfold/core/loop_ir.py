@@ -42,8 +42,10 @@ PITCH = BLOCK + 16
 """Elements from one block to the next in the scratch memory of an interleaved scan, padded against
 cache conflicts."""
 SCATTER_CHUNK = 512
-"""Elements that a scatter, or a fold of segments, computes in packets before it combines them one
-by one."""
+"""Elements that a scatter computes in packets before it combines them one by one."""
+SEGMENT_CHUNK = 64
+"""Entries that a fold of segments computes in packets before it folds them one by one: so few that
+the processor computes the packets of the next chunk meanwhile."""
 SMALL_STEPS = ("2", "3", "4")
 """Small strides in elements that are constants of the kernel: the gap shares cache lines."""
 TILE = 64

@@ -577,10 +577,16 @@ class Derived(Operation[P]):
     name of the operation that failed.
     """
 
+    kind_rules: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    """What answers for a first operand of a storage kind, by its name."""
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
         """Create the nodes of its operations."""
+        function = self.function
+        if self.kind_rules and args and isinstance(args[0], Array):
+            function = self.kind_rules.get(_native.node_of(args[0]).type.storage, function)
         try:
-            result: Array = self.function(*args, **kwargs)
+            result: Array = function(*args, **kwargs)
             return result
         except ExplainedError as error:
             raise error.renamed(self.name, _arrays_in(args)) from None

@@ -41,11 +41,11 @@ def from_scipy(matrix: Any, dtype: Any, device: str, *, copy: bool | None) -> Ar
     rows = matrix if matrix.format == "csr" else matrix.tocsr()
     must_copy = copy if rows is matrix else False  # else the buffers are new
     values = rows.data if dtype is None else rows.data.astype(dtype, copy=False)
-    parts = [
+    data, indices, indptr = (
         _native.value_array(dense.import_values(part, device, copy=must_copy))
         for part in (values, rows.indices, rows.indptr)
-    ]
-    return csr(*parts, rows.shape)
+    )
+    return csr(data, indices, indptr, rows.shape)
 
 
 def to_scipy(self: Array) -> Any:

@@ -23,8 +23,8 @@ from tenfold.core.op import BoundCall, Inferred, Op, Params
 from tenfold.core.op_decorators import array, operation, values
 from tenfold.dtypes import INT64, kind_of
 from tenfold.errors import DTypeError, ShapeError, message
-from tenfold.kinds import csr_patterns, elementwise
-from tenfold.kinds.csr_patterns import Pattern
+from tenfold.kinds import csr_patterns, element_rules
+from tenfold.kinds.csr_patterns import RowPattern
 from tenfold.kinds.diagonal import DIAGONAL
 from tenfold.kinds.permutation import PERMUTATION
 from tenfold.ops import comparison, diagonal_tril_triu, reduce, selection
@@ -33,6 +33,7 @@ from tenfold.ops.arithmetic import multiply
 from tenfold.ops.assignment import put_at
 from tenfold.ops.contract import matmul
 from tenfold.ops.create import ones, zeros
+from tenfold.ops.elementary import exp
 from tenfold.ops.gathering import gather, take
 from tenfold.ops.indexing import get_item
 from tenfold.ops.movement import expand_dims, matrix_transpose, permute_dims
@@ -40,12 +41,14 @@ from tenfold.ops.reshaping import broadcast_to
 from tenfold.ops.segment_reductions import segment_max, segment_min
 from tenfold.ops.segment_sum import segment_sum
 from tenfold.ops.segments import ragged_max, ragged_min, ragged_repeat, ragged_sum
+from tenfold.ops.statistics import softmax
 from tenfold.storage.kinds import (
     StorageKind,
     as_general,
     components,
     constructor_params,
     keeps_zeros,
+    refusal,
     storage_kind,
 )
 
@@ -70,7 +73,7 @@ def _reference(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, columns: int
 ) -> np.ndarray:
     result = np.zeros((len(indptr) - 1, columns), data.dtype)
-    result[Pattern(indices, indptr).rows, indices] = data
+    result[RowPattern(indices, indptr).rows, indices] = data
     return result
 
 
@@ -102,7 +105,7 @@ def csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Array:
     rows, columns = _checked_shape("csr", shape)
     data, indices, indptr = (_component(x) for x in (data, indices, indptr))
     _native.apply(stored_csr.id, (data, indices, indptr), (columns,))  # checks shapes and dtypes
-    pattern = Pattern(values(indices, "csr"), values(indptr, "csr"))
+    pattern = RowPattern(values(indices, "csr"), values(indptr, "csr"))
     fault = csr_patterns.check(pattern, (rows, columns))
     if fault is not None:
         remedy = "give columns from 0 to n - 1, and for each row where its elements end"
@@ -177,7 +180,7 @@ def _known(values: np.ndarray, peer: Array) -> Array:
     return array(values, peer)
 
 
-def _make(data: Array, pattern: Pattern, columns: int) -> Array:
+def _make(data: Array, pattern: RowPattern, columns: int) -> Array:
     return CSR.make(data, *(_known(part, data) for part in pattern), params=(columns,))
 
 
@@ -209,7 +212,7 @@ def _at_elements(x: Array, y: Array) -> Array:
     return gather(y, row_of_elements(x), indices)
 
 
-_same_places = elementwise.rule_of(_at_elements)
+_same_places = element_rules.rule_of(_at_elements)
 
 
 def _elementwise(op: Op[...], operands: Sequence[Any], params: Params) -> Any:
@@ -219,7 +222,7 @@ def _elementwise(op: Op[...], operands: Sequence[Any], params: Params) -> Any:
         x, y = map(as_general, operands)
         if not storage_kind(x) is storage_kind(y) is CSR or x.shape != y.shape:
             return NotImplemented
-        if not elementwise.has_places_of(x, y):
+        if not element_rules.has_places_of(x, y):
             return _of_two_patterns(op, x, y, params)
     is_csr = storage_kind(operands[kinded[0]]) is CSR
     return _same_places(op, operands, params) if is_csr else NotImplemented
@@ -233,7 +236,11 @@ def _of_two_patterns(op: Op[...], x: Array, y: Array, params: Params) -> Any:
         both = (first >= 0) & (second >= 0)
         indptr = np.zeros_like(pattern.indptr)
         np.cumsum(np.bincount(pattern.rows[both], minlength=x.shape[0]), out=indptr[1:])
-        pattern, first, second = Pattern(pattern.indices[both], indptr), first[both], second[both]
+        pattern, first, second = (
+            RowPattern(pattern.indices[both], indptr),
+            first[both],
+            second[both],
+        )
     elements = [_elements_or_zero(z, at) for z, at in ((x, first), (y, second))]
     return _make(_native.apply(op.id, tuple(elements), params), pattern, x.shape[1])
 
@@ -250,10 +257,10 @@ def _elements_or_zero(x: Array, positions: np.ndarray) -> Array:
     return selection.where(at >= 0, take(data, selection.maximum(at, 0)), zero)
 
 
-def _pattern(x: Array) -> Pattern:
+def _pattern(x: Array) -> RowPattern:
     """The known pattern of an array; its values are waited for."""
     _, indices, indptr = components(x)
-    return Pattern(values(indices, "csr"), values(indptr, "csr"))
+    return RowPattern(values(indices, "csr"), values(indptr, "csr"))
 
 
 CSR = StorageKind(
@@ -326,7 +333,7 @@ def _dense_times(x: Array, y: Array) -> Array:
 
 def _sparse_product(x: Array, y: Array) -> Array:
     columns = y.shape[1]
-    pattern, first, second, bounds = csr_patterns.product(_pattern(x), _pattern(y), columns)
+    pattern, first, second, bounds = csr_patterns.product_of(_pattern(x), _pattern(y), columns)
     factors = [take(components(z)[0], _known(at, z)) for z, at in ((x, first), (y, second))]
     terms = multiply(*factors)
     sums = ragged_sum(terms, _known(bounds, x))
@@ -337,7 +344,7 @@ def _sparse_product(x: Array, y: Array) -> Array:
 def _transposed(x: Array, axes: tuple[int, ...]) -> Array:
     if axes == (0, 1):
         return x
-    pattern, order = csr_patterns.transposed(_pattern(x), x.shape[1])
+    pattern, order = csr_patterns.transpose_of(_pattern(x), x.shape[1])
     return _make(take(components(x)[0], _known(order, x)), pattern, x.shape[0])
 
 
@@ -403,9 +410,21 @@ CSR.rule(reduce.max)(_extreme(reduce.max, ragged_max, segment_max, selection.max
 CSR.rule(reduce.min)(_extreme(reduce.min, ragged_min, segment_min, selection.minimum))
 
 
+@CSR.rule(softmax)
+def _softmax(x: Array, axis: Any = -1) -> Array:
+    """The softmax of the stored elements of each row: there is nothing outside of them."""
+    if axis not in (1, -1):
+        raise refusal(softmax.name, x)
+    data, _, indptr = components(x)
+    elements = data.shape[0]
+    exponentials = exp(data - ragged_repeat(ragged_max(data, indptr), indptr, elements))
+    total = ragged_repeat(ragged_sum(exponentials, indptr), indptr, elements)
+    return element_rules.with_elements(x, exponentials / total)
+
+
 @CSR.rule(reduce.count_nonzero)
 def _count_nonzero(x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
-    is_stored = elementwise.with_elements(x, comparison.not_equal(components(x)[0], 0))
+    is_stored = element_rules.with_elements(x, comparison.not_equal(components(x)[0], 0))
     return reduce.sum(is_stored, axis=axes, keepdims=keepdims)
 
 

@@ -5,7 +5,7 @@ operands' data. They are computed once, when the result is made: its shape depen
 plays no part, so an element stays stored though its value is 0. Native code has the loops
 (`native/python/csr_patterns.cpp`); the product is that of Gustavson 1978, ACM TOMS 4(3).
 
->>> pattern, order = transposed(Pattern(np.array([0, 2, 1]), np.array([0, 2, 3])), 3)
+>>> pattern, order = transpose_of(RowPattern(np.array([0, 2, 1]), np.array([0, 2, 3])), 3)
 >>> pattern.indices.tolist(), pattern.indptr.tolist(), order.tolist()
 ([0, 1, 0], [0, 1, 2, 3], [0, 2, 1])
 """
@@ -19,7 +19,7 @@ import numpy as np
 from tenfold import _native
 
 
-class Pattern(NamedTuple):
+class RowPattern(NamedTuple):
     """The indices of the columns, in ascending order in each row, and the bounds of the rows."""
 
     indices: np.ndarray
@@ -42,50 +42,50 @@ def _alike(*parts: np.ndarray, largest: int = 0) -> tuple[np.ndarray, ...]:
 INT32_MAX = np.iinfo(np.int32).max
 
 
-def transposed(pattern: Pattern, columns: int) -> tuple[Pattern, np.ndarray]:
+def transpose_of(pattern: RowPattern, columns: int) -> tuple[RowPattern, np.ndarray]:
     """Return the pattern of the transposed matrix, and which element each of its elements is."""
-    indices, indptr, order = _native.transpose_pattern(
-        *_alike(*pattern, largest=len(pattern.indptr)), columns
-    )
-    return Pattern(indices, indptr), order
+    indices, indptr = _alike(*pattern, largest=len(pattern.indptr))
+    indices, indptr, order = _native.transpose_pattern(indices, indptr, columns)
+    return RowPattern(indices, indptr), order
 
 
 def ordered(
     rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]
-) -> tuple[Pattern, np.ndarray | None, np.ndarray | None]:
+) -> tuple[RowPattern, np.ndarray | None, np.ndarray | None]:
     """Return the pattern of elements in any order, the order in which their data stands in it, or
     None if it does; and, if places occur twice, the position of each element, in that order, among
     the distinct ones.
     """
-    alike = _alike(rows, columns, largest=len(rows))
-    order, indices, indptr, group = _native.sort_elements(*alike, *shape)
+    rows, columns = _alike(rows, columns, largest=len(rows))
+    order, indices, indptr, group = _native.sort_elements(rows, columns, *shape)
     is_sorted = len(order) < len(rows)
-    return Pattern(indices, indptr), None if is_sorted else order, group if len(group) else None
+    return RowPattern(indices, indptr), None if is_sorted else order, group if len(group) else None
 
 
-def union(x: Pattern, y: Pattern, columns: int) -> tuple[Pattern, np.ndarray, np.ndarray]:
+def union(x: RowPattern, y: RowPattern, columns: int) -> tuple[RowPattern, np.ndarray, np.ndarray]:
     """Return the pattern of all elements of both, and for each the position in the data of `x` and
     of `y`; -1 where that has none.
     """
-    alike = _alike(*x, *y, largest=len(x.indices) + len(y.indices))
-    indices, indptr, first, second = _native.merge_patterns(*alike, columns)
-    return Pattern(indices, indptr), first, second
+    a, b, c, d = _alike(*x, *y, largest=len(x.indices) + len(y.indices))
+    indices, indptr, first, second = _native.merge_patterns(a, b, c, d, columns)
+    return RowPattern(indices, indptr), first, second
 
 
-def product(
-    x: Pattern, y: Pattern, columns: int
-) -> tuple[Pattern, np.ndarray, np.ndarray, np.ndarray]:
+def product_of(
+    x: RowPattern, y: RowPattern, columns: int
+) -> tuple[RowPattern, np.ndarray, np.ndarray, np.ndarray]:
     """Return the pattern of the matrix product, and its terms: the position of each in the data of
     `x` and of `y`, and where the terms of each element begin: in the order of `x`.
     """
     inner = len(y.indptr) - 1
     terms = int(np.diff(y.indptr)[x.indices].sum(dtype=np.int64))
-    parts = _native.multiply_patterns(*_alike(*x, *y, largest=terms), inner, columns)
+    a, b, c, d = _alike(*x, *y, largest=terms)
+    parts = _native.multiply_patterns(a, b, c, d, inner, columns)
     indices, indptr, first, second, bounds = parts
-    return Pattern(indices, indptr), first, second, bounds
+    return RowPattern(indices, indptr), first, second, bounds
 
 
-def taken(pattern: Pattern, rows: np.ndarray) -> tuple[Pattern, np.ndarray]:
+def taken(pattern: RowPattern, rows: np.ndarray) -> tuple[RowPattern, np.ndarray]:
     """Return the pattern of rows, and which element each of its elements is."""
     starts = pattern.indptr[rows]
     counts = pattern.indptr[rows + 1] - starts
@@ -93,10 +93,10 @@ def taken(pattern: Pattern, rows: np.ndarray) -> tuple[Pattern, np.ndarray]:
     np.cumsum(counts, out=indptr[1:])
     offsets = np.repeat(starts - indptr[:-1], counts)
     order = np.arange(len(offsets)) + offsets
-    return Pattern(pattern.indices[order], indptr), order
+    return RowPattern(pattern.indices[order], indptr), order
 
 
-def check(pattern: Pattern, shape: tuple[int, int]) -> str | None:
+def check(pattern: RowPattern, shape: tuple[int, int]) -> str | None:
     """Return what is wrong with a pattern, in any order of its columns; None if nothing is."""
     indices, indptr = pattern
     if len(indptr) != shape[0] + 1:
@@ -108,7 +108,7 @@ def check(pattern: Pattern, shape: tuple[int, int]) -> str | None:
     return None
 
 
-def is_ordered(pattern: Pattern) -> bool:
+def is_ordered(pattern: RowPattern) -> bool:
     """Whether the columns of each row ascend, so that none occurs twice."""
     ascends = np.ones(len(pattern.indices), bool)
     ascends[1:] = pattern.indices[1:] > pattern.indices[:-1]

@@ -17,7 +17,7 @@ from tenfold.core.op import BoundCall, Inferred
 from tenfold.core.op_decorators import array, operation
 from tenfold.core.structure import Structure
 from tenfold.errors import ShapeError
-from tenfold.kinds.elementwise import rule_of, with_elements
+from tenfold.kinds.element_rules import rule_of, with_elements
 from tenfold.ops import diagonal_tril_triu, linalg, reduce
 from tenfold.ops.arithmetic import multiply
 from tenfold.ops.contract import matmul

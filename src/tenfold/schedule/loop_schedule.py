@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from tenfold.core.canonical_reduction import BLOCK, LANES
-from tenfold.core.loop_ir import SCATTER_CHUNK, SMALL_STEPS, Kernel, KernelForm, KernelOperand
+from tenfold.core.loop_ir import SEGMENT_CHUNK, SMALL_STEPS, Kernel, KernelForm, KernelOperand
 from tenfold.core.scalar_ir import PRIMITIVES
 from tenfold.core.shape_rules import product
 from tenfold.core.symbolic.sym_int import largest, smallest
@@ -530,7 +530,7 @@ class _LoopScheduler:
         if self.group.scattered:
             return scatter_scratch(kernel)
         if self.segmented:
-            return kernel.cached_bytes(SCATTER_CHUNK) + 64
+            return kernel.cached_bytes(SEGMENT_CHUNK) + 64
         if kernel.form is not KernelForm.COLUMN:
             return 0
         return kernel.column_bytes(part, slots) + 64

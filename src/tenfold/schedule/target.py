@@ -136,7 +136,7 @@ class WorkSizes:
     """Parts of the columns of a large scatter, each a unit of work."""
     scatter_column_ranges: int = 4
     """Ranges of such parts."""
-    segment_elements: int = 1 << 12
+    segment_elements: int = 1 << 13
     """Entries and rows, times columns, of a unit of work on segments."""
     short_rows_elements: int = 1 << 12
     """Elements up to which short rows are accepted."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tenfold.core.canonical_reduction import BLOCK, LANES
-from tenfold.core.loop_ir import PITCH, SCATTER_CHUNK, TILE, TILE_ROW, KernelForm
+from tenfold.core.loop_ir import PITCH, SCATTER_CHUNK, SEGMENT_CHUNK, TILE, TILE_ROW, KernelForm
 from tenfold.core.shape_rules import product
 from tenfold.schedule.launch_space import LaunchSpace, violation
 
@@ -202,7 +202,7 @@ def _segments(space: LaunchSpace) -> UnitLayout:
     """Units of about as many entries and rows: each row belongs to that in which it begins."""
     kernel = space.kernel
     *outer, rows, entries = space.lengths[: kernel.folded + 1]
-    scratch = WORD_BYTES * len(kernel.cached_elements) * (SCATTER_CHUNK + kernel.lanes)
+    scratch = WORD_BYTES * len(kernel.cached_elements) * (SEGMENT_CHUNK + kernel.lanes)
     return product(outer) * _count_parts(space, rows + entries, 1, "rows"), scratch, (), 0, 0
 
 

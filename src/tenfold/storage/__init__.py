@@ -1,5 +1,4 @@
-"""Storage: how a value's elements are stored in its buffers (dense), and the kinds of arrays that
-are stored as dense components.
+"""Storage: dense values in their buffers, and the kinds of arrays that are stored as components.
 
 Native code knows dense by its number, 0: it is declared before any kind.
 """

@@ -23,13 +23,13 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.caches import LruCache
-from tenfold.core.op import Kind, Op, Operation, Params
+from tenfold.core.op import Derived, Kind, Op, Operation, Params
 from tenfold.core.op_decorators import array, values
 from tenfold.core.shape_rules import broadcast
 from tenfold.core.trace_state import TRACE
 from tenfold.errors import UnsupportedError
 
-Rule = Callable[..., Any]
+KindRule = Callable[..., Any]
 """From the operands and the params of a call to its result, or NotImplemented. An operand is an
 Array or a Python number."""
 
@@ -51,13 +51,13 @@ class StorageKind:
     """The same matrix in a kind of more rules, which answer where this kind has none."""
     has_pattern: bool = False
     """Whether components say where the elements are."""
-    rules: dict[Operation[...], Rule] = field(default_factory=dict)
+    rules: dict[Operation[...], KindRule] = field(default_factory=dict)
     by_values: set[Operation[...]] = field(default_factory=set)
     """The operations whose rules look at values of components."""
 
     def __post_init__(self) -> None:
         _native.declare_storage(self.name)
-        KINDS[self.name] = self
+        STORAGE_KINDS[self.name] = self
 
     @property
     def component_names(self) -> tuple[str, ...]:
@@ -65,11 +65,16 @@ class StorageKind:
         code = self.constructor.function.__code__
         return code.co_varnames[: code.co_posonlyargcount]
 
-    def rule(self, *operations: Operation[...], by_values: bool = False) -> Callable[[Rule], Rule]:
+    def rule(
+        self, *operations: Operation[...], by_values: bool = False
+    ) -> Callable[[KindRule], KindRule]:
         """Register a function as the rule of operations; `by_values`: it looks at values."""
 
-        def declare(function: Rule) -> Rule:
+        def declare(function: KindRule) -> KindRule:
             self.rules.update(dict.fromkeys(operations, function))
+            for operation in operations:
+                if isinstance(operation, Derived):
+                    operation.kind_rules[self.name] = function
             if by_values:
                 self.by_values.update(operations)
             return function
@@ -88,13 +93,13 @@ class StorageKind:
 
 KEEPS_ZEROS: set[Operation[...]] = set()
 """The maps that keep zeros whatever numbers their other operands are."""
-KINDS: dict[str, StorageKind] = {}
+STORAGE_KINDS: dict[str, StorageKind] = {}
 """All kinds by name; dense is none of them."""
 
 
 def storage_kind(x: Array) -> StorageKind | None:
     """The kind of an array; None for a dense one."""
-    return KINDS[_native.node_of(x).type.storage] if _native.has_kind(x) else None
+    return STORAGE_KINDS[_native.node_of(x).type.storage] if _native.has_kind(x) else None
 
 
 def components(x: Array) -> tuple[Array, ...]:
@@ -112,7 +117,7 @@ def stored_nodes(nodes: Sequence[Node]) -> list[Node]:
     """Return nodes that are computed for nodes: themselves, or the components of a kind."""
     stored: list[Node] = []
     for node in nodes:
-        stored.extend(node.inputs if node.type.storage in KINDS else (node,))
+        stored.extend(node.inputs if node.type.storage in STORAGE_KINDS else (node,))
     return stored
 
 
@@ -184,7 +189,7 @@ def as_general(x: Array) -> Array:
     return x if general is None else general
 
 
-def item(x: Array, key: Any) -> Any:
+def item_of(x: Array, key: Any) -> Any:
     """Return `x[key]` of an array of a kind, or raise UnsupportedError."""
     for matrix in (x, as_general(x)):
         kind = storage_kind(matrix)
@@ -196,12 +201,13 @@ def item(x: Array, key: Any) -> Any:
 
 def _by_rules(op: Op[...], operands: Sequence[Any], params: Params) -> Any:
     """Return the result by the first kind that has a rule, or NotImplemented."""
-    result = NotImplemented
+    result: Any = NotImplemented
     for x in operands:
         kind = storage_kind(x) if isinstance(x, Array) else None
         if result is NotImplemented and kind is not None:
             rule = kind.rules.get(op)
-            result = rule(*operands, *params) if rule else NotImplemented
+            if rule is not None:
+                result = rule(*operands, *params)
             if result is NotImplemented and kind.elementwise and op.semantics.kind is Kind.MAP:
                 result = kind.elementwise(op, operands, params)
     return result
@@ -252,13 +258,13 @@ _kept_zeros: LruCache[Any, bool] = LruCache(
 
 __all__ = [
     "KEEPS_ZEROS",
-    "KINDS",
+    "STORAGE_KINDS",
     "StorageKind",
     "apply_to_kinds",
     "components",
     "constructor_params",
     "dense_bytes_text",
-    "item",
+    "item_of",
     "keeps_zeros",
     "refusal",
     "storage_kind",

@@ -149,10 +149,11 @@ class FunctionEmitter:
         self, targets: Iterable[int], values: dict[int, Packet], position: str, mask: str | None
     ) -> None:
         """Emit `targets` and their inputs at a position, and add them to `values`."""
-        for number in sorted(self._missing_inputs(targets, values)):
+        for number in sorted(self.missing_inputs(targets, values)):
             values[number] = self._emit_instruction(number, values, position, mask)
 
-    def _missing_inputs(self, targets: Iterable[int], values: dict[int, Packet]) -> set[int]:
+    def missing_inputs(self, targets: Iterable[int], values: dict[int, Packet]) -> set[int]:
+        """Return `targets` and their inputs that are not in `values`."""
         missing: set[int] = set()
         stack = [number for number in targets if number not in values]
         while stack:
@@ -218,7 +219,7 @@ class FunctionEmitter:
             pointer = ir.value(f"getelementptr i8, ptr {base}, i64 {byte_offset}")
             address = PacketAddress(pointer, position, "0", None, 1)
             return load_store.load(ir, operand._replace(steps="0"), component, address)
-        start = self._contiguous_start(instruction.inputs[0], values)
+        start = self.contiguous_start(instruction.inputs[0], values)
         if start is not None:
             byte_offset = int_op(ir, "mul", start, operand.dtype.itemsize)
             pointer = ir.value(f"getelementptr i8, ptr {base}, i64 {byte_offset}")
@@ -228,7 +229,7 @@ class FunctionEmitter:
             ir, operand, component, base, ir.broadcast(offset, lanes), mask, lanes
         )
 
-    def _contiguous_start(self, number: int, values: dict[int, Packet]) -> str | None:
+    def contiguous_start(self, number: int, values: dict[int, Packet]) -> str | None:
         """Return an offset minus the position on the packet axis, if it is equal for the whole
         packet: the read is then contiguous.
         """
@@ -246,7 +247,7 @@ class FunctionEmitter:
             first, second = second, first
         if values[second].lanes > 1:
             return None
-        start = self._contiguous_start(first, values)
+        start = self.contiguous_start(first, values)
         operation = "sub" if instruction.name == "subtract" else "add"
         return start and int_op(self.ir, operation, start, values[second].text)
 

@@ -263,6 +263,15 @@ def _load_singly(ir: SimdEmitter, scalar: str, pointers: str, lanes: int) -> str
     return value
 
 
+def prefetch(ir: SimdEmitter, base: str, offset: str, size: int) -> None:
+    """Prefetch the cache lines of some bytes, from a byte offset on."""
+    for line in range(0, size, 64):
+        begin = ir.value(f"add i64 {offset}, {line}")
+        pointer = ir.value(f"getelementptr i8, ptr {base}, i64 {begin}")
+        arguments = [("ptr", pointer), ("i32", "0"), ("i32", "3"), ("i32", "1")]
+        ir.intrinsic("llvm.prefetch.p0", "void", arguments)
+
+
 def store(
     ir: SimdEmitter,
     operand: KernelOperand,

@@ -335,14 +335,8 @@ class _Block:
                 continue
             size = operand.dtype.itemsize
             byte_offset = int_op(self.ir, "mul", position, size)
-            for line in range(0, LANES * size, 64):
-                ahead = int_op(
-                    self.ir, "add", byte_offset, self.emitter.kernel.prefetch_distance + line
-                )
-                base = self.emitter.pointer(number)
-                pointer = self.ir.value(f"getelementptr i8, ptr {base}, i64 {ahead}")
-                arguments = [("ptr", pointer), ("i32", "0"), ("i32", "3"), ("i32", "1")]
-                self.ir.intrinsic("llvm.prefetch.p0", "void", arguments)
+            ahead = int_op(self.ir, "add", byte_offset, self.emitter.kernel.prefetch_distance)
+            load_store.prefetch(self.ir, self.emitter.pointer(number), ahead, LANES * size)
 
     def _write_slot(self, slot: str, leaves: Sequence[Accumulator]) -> None:
         for counter, components in zip(self.counters, leaves, strict=True):

@@ -37,13 +37,15 @@ from tenfold.codegen.llvm.loop_emitter import (
 )
 from tenfold.codegen.llvm.reduce_inner import folds_of_pass, pass_elements
 from tenfold.codegen.llvm.simd_emitter import Packet
-from tenfold.core.loop_ir import SCATTER_CHUNK, KernelStore, operand_of
+from tenfold.core.loop_ir import SEGMENT_CHUNK, KernelStore, operand_of
 from tenfold.core.scalar_ir import Body, Element
 from tenfold.dtypes import BOOL, INT64
 from tenfold.ops.segment_reductions import highest, lowest
 
 Elements = tuple[Sequence[KernelStore], Sequence[int]]
 """Stores of entries, and the instructions that are computed for each."""
+PREFETCHED_ENTRIES = 16
+"""How many entries before its use a gathered row is prefetched."""
 LARGEST = 2**63 - 1
 """An offset that no row reaches."""
 
@@ -187,14 +189,14 @@ class _Segments:
         (begin, end), inputs = bounds, [i for f in folds_of_pass(kernel, pass_) for i in f.inputs]
 
         def fold_chunk(number: str, partials: Accumulator) -> Accumulator:
-            self.chunk = int_op(ir, "add", begin, int_op(ir, "mul", number, SCATTER_CHUNK))
-            chunk_end = int_min(ir, int_op(ir, "add", self.chunk, SCATTER_CHUNK), end)
+            self.chunk = int_op(ir, "add", begin, int_op(ir, "mul", number, SEGMENT_CHUNK))
+            chunk_end = int_min(ir, int_op(ir, "add", self.chunk, SEGMENT_CHUNK), end)
             part = self.chunk, chunk_end
             self._compute_chunk(part, elements, cached, values)
             return self._fold(pass_, partials, values, part, ([], inputs), cached)
 
-        rounded = int_op(ir, "add", int_op(ir, "sub", end, begin), SCATTER_CHUNK - 1)
-        count = int_op(ir, "sdiv", rounded, SCATTER_CHUNK)
+        rounded = int_op(ir, "add", int_op(ir, "sub", end, begin), SEGMENT_CHUNK - 1)
+        count = int_op(ir, "sdiv", rounded, SEGMENT_CHUNK)
         return for_range_carrying(ir, "0", count, first, fold_chunk, is_short=True)
 
     def _fold(
@@ -212,6 +214,8 @@ class _Segments:
 
         def combine_entry(entry: str, partials: Accumulator) -> Accumulator:
             entry_values, combined = dict(values), list[Packet]()
+            if self.has_columns:
+                self._prefetch(targets, entry, values)
             for i in cached:
                 entry_values[i] = read_packet(ir, self._scratch(i, entry), kernel.body[i].dtype, 1)
             with emitter.index_at(kernel.folded, entry):
@@ -227,6 +231,24 @@ class _Segments:
         if not targets:
             return first
         return for_range_carrying(ir, *bounds, first, combine_entry, is_short=True)
+
+    def _prefetch(self, targets: Sequence[int], entry: str, values: dict[int, Packet]) -> None:
+        """Prefetch rows that are gathered some entries later: the processor cannot foresee them."""
+        emitter, ir, kernel = self.emitter, self.ir, self.kernel
+        last = int_op(ir, "sub", emitter.length(kernel.folded), 1)
+        later = int_min(ir, int_op(ir, "add", entry, PREFETCHED_ENTRIES), last)
+        for number in sorted(emitter.missing_inputs(targets, values)):
+            gather, later_values, (column, mask) = kernel.body[number], dict(values), self.column
+            if gather.name != "gather":
+                continue
+            with emitter.index_at(kernel.folded, later):
+                emitter.compute(gather.inputs[:1], later_values, column, mask)
+                start = emitter.contiguous_start(gather.inputs[0], later_values)
+            if start is not None:  # a row, along which packets are contiguous
+                buffer = operand_of(gather)
+                size = kernel.operands[buffer].dtype.itemsize
+                offset = int_op(ir, "mul", int_op(ir, "add", start, column), size)
+                load_store.prefetch(ir, emitter.buffers[buffer], offset, emitter.lanes * size)
 
     def _finish_pass(self, pass_: int, partials: Accumulator, values: dict[int, Packet]) -> None:
         """Compute and store what depends on the folds of a pass."""
@@ -256,7 +278,7 @@ class _Segments:
         self._write(slots, state)
 
         def emit_chunk(chunk: str) -> None:
-            chunk_end = int_min(ir, int_op(ir, "add", chunk, SCATTER_CHUNK), last)
+            chunk_end = int_min(ir, int_op(ir, "add", chunk, SEGMENT_CHUNK), last)
             self._begin_row(begin)
             self.chunk = chunk
             self._compute_chunk((chunk, chunk_end), ([], self.vectorised), cached, {})
@@ -292,7 +314,7 @@ class _Segments:
             ir.label(exit_)
 
         chunks_end = int_max(ir, last, int_op(ir, "add", first, 1))  # empty rows have a chunk, too
-        for_range(ir, first, chunks_end, SCATTER_CHUNK, emit_chunk)
+        for_range(ir, first, chunks_end, SEGMENT_CHUNK, emit_chunk)
 
     def _write(self, slots: Sequence[str], packets: Sequence[Packet]) -> None:
         for slot, packet in zip(slots, packets, strict=True):
@@ -321,7 +343,7 @@ class _Segments:
     def _scratch(self, number: int, entry: str) -> str:
         """Return the pointer to an element of the chunk in scratch memory."""
         ir, kernel = self.ir, self.kernel
-        start = 8 * (SCATTER_CHUNK + kernel.lanes) * kernel.cached_elements.index(number)
+        start = 8 * (SEGMENT_CHUNK + kernel.lanes) * kernel.cached_elements.index(number)
         local = int_op(ir, "sub", entry, self.chunk)
         offset = int_op(ir, "mul", local, kernel.body[number].dtype.itemsize)
         return ir.value(f"getelementptr i8, ptr %scratch, i64 {int_op(ir, 'add', offset, start)}")
