@@ -461,8 +461,8 @@ def _transfer_values(source: Node, target: Node) -> None:
 
 
 def graph_of(arrays: Sequence[Array]) -> Graph:
-    """Stage one: the original graph of some arrays."""
-    return Graph.of([_native.node_of(array) for array in arrays], options_key())
+    """Stage one: the original graph of some arrays; of a storage kind, that of its components."""
+    return Graph.of(stored_nodes([_native.node_of(array) for array in arrays]), options_key())
 
 
 def options_key() -> tuple[int, ...]:

@@ -220,3 +220,14 @@ def test_conjugate_gradients_begin_at_x0_and_take_complex_matrices() -> None:
         tn.linalg.cg(tn.eye(3), np.ones(4))
     with pytest.raises(tn.errors.DTypeError):
         tn.linalg.cg(tn.eye(3), np.ones(3, int))
+
+
+def test_sampled_product_computes_the_stored_elements_alone() -> None:
+    theirs, random = random_matrix((300, 200), density=0.02), np.random.default_rng(0)
+    first, second = random.normal(size=(300, 16)), random.normal(size=(200, 16))
+    with tn.profile() as p:
+        result = (tn.asarray(theirs) * (tn.asarray(first) @ tn.asarray(second).T)).wait()
+    assert p.multiply_adds == 0  # of matrix products: sums of products of elements have none
+    assert p.bytes_allocated < 300 * 200 * 8
+    expected = theirs.toarray() * (first @ second.T)
+    np.testing.assert_allclose(result.to_dense(), expected, rtol=1e-12, atol=1e-14)

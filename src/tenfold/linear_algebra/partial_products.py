@@ -20,9 +20,10 @@ from tenfold.dtypes import HALF_DTYPES, kind_of
 from tenfold.linear_algebra.normal_form import BLAS_PRODUCTS, epilogue_of
 from tenfold.linear_algebra.polynomial_lowering import scaled
 from tenfold.linear_algebra.structure_inference import apply_form, transpose
-from tenfold.ops.arithmetic import add, negative, subtract
+from tenfold.ops.arithmetic import add, multiply, negative, subtract
 from tenfold.ops.contract import matmul, tensordot
 from tenfold.ops.diagonal_tril_triu import tril, triu
+from tenfold.ops.gathering import gather
 from tenfold.ops.reduce import sum as sum_over
 from tenfold.ops.syrk import triangular_operand, trmm
 from tenfold.rewrite.node_view import NodeView
@@ -36,7 +37,7 @@ from tenfold.rewrite.rules.slice_composition import (
 from tenfold.rewrite.rules.slice_pushdown import slice_operand
 from tenfold.rewrite.rules.views import insert_axes, make_index, selects_fewer
 
-x, y = variables("x y")
+x, y, i, j = variables("x y i j")
 
 
 def _factors(match: Match) -> tuple[NodeView, NodeView]:
@@ -220,6 +221,26 @@ def _sum_of_product(match: Match) -> NodeView | None:
     return _apply_epilogue(match, result, lambda term: match.again(match.root, term))
 
 
+def _gather_of_product(match: Match) -> NodeView | None:
+    """Multiply the rows of the first by the columns of the second that are read: as many products
+    of vectors as there are elements (SDDMM).
+    """
+    root, product = match.root, match.root.inputs[0]
+    first, second, rows, columns = (match[name] for name in "xyij")
+    is_pair = root.params == ((0, 1), 0) and len(first.shape) == len(second.shape) == 2
+    if not is_pair or rows.shape != columns.shape or len(rows.shape) != 1:
+        return None
+    if root.size >= product.size or not first.shape[1] or not product.single_reader:
+        return None
+    if not sum_before_product_is_exact(root, product) or kind_of(root.dtype) not in "fc":
+        return None
+    by_rows = ((0,), 0)
+    row_vectors = match.make(gather, first, rows, params=by_rows)
+    column_vectors = match.make(gather, transpose(match, second), columns, params=by_rows)
+    terms = match.make(multiply, row_vectors, column_vectors)
+    return match.make(sum_over, terms, params=((1,), False, None))
+
+
 def _tensordot_as_matmul(match: Match) -> NodeView | None:
     """Lower a contraction of one axis of matrices or vectors to a matmul."""
     pairs = match.root.params[0]
@@ -255,6 +276,12 @@ PARTIAL_PRODUCT_RULES = (
         "trace-product",
         pattern.sum(pattern.index(pattern.matmul(x, y))),
         _trace_of_product,
+        exactness="linear-algebra",
+    ),
+    Rule(
+        "gather-product",
+        pattern.gather(pattern.matmul(x, y), i, j),
+        _gather_of_product,
         exactness="linear-algebra",
     ),
     Rule(
