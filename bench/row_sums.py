@@ -1,5 +1,5 @@
-"""Sums of rows by index: tn.segment_sum and tn.add_at beside np.add.at, and products by a sparse
-matrix beside SciPy's CSR, by segments with numbers and between offsets.
+"""Sums of rows by index: tn.segment_sum and tn.add_at beside np.add.at, and a product by a sparse
+matrix of unsorted elements beside SciPy's CSR; `bench/sparse.py` has those of storage kinds.
 
 Run: python bench/row_sums.py. Milliseconds, the best of some turns, one run, by turns.
 """
@@ -13,9 +13,6 @@ import numpy as np
 from value_checks import Comparison, smoke_wanted
 
 import tenfold as tn
-from tenfold import _native
-from tenfold.ops.gathering import gather
-from tenfold.ops.segments import ragged_max, ragged_repeat, ragged_sum
 
 ROWS, ENTRIES, TURNS = 10**5, 10**6, 21
 Pair = tuple[Callable[[], object], Callable[[], object]]
@@ -43,63 +40,6 @@ def sparse_product() -> Pair:
 
     matrix = csr_matrix((values, (rows, columns)), shape=(ROWS, ROWS))
     return by_segments, lambda: matrix @ x
-
-
-def taken(x: tn.Array, indices: tn.Array) -> tn.Array:
-    """Return rows of `x`; indices are tested by the kernel, and not at the call, too."""
-    return _native.apply(gather.id, (x, indices), ((0,), 0))
-
-
-def softmax_of_rows(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the softmax of the entries of each row by NumPy; no row is empty."""
-    lengths = np.diff(offsets)
-    powers = np.exp(values - np.repeat(np.maximum.reduceat(values, offsets[:-1]), lengths))
-    return powers / np.repeat(np.add.reduceat(powers, offsets[:-1]), lengths)
-
-
-def ragged_works(name: str, lengths: np.ndarray) -> dict[str, Pair]:
-    """Return products by a sparse matrix whose rows have these lengths, and a softmax of rows."""
-    from scipy.sparse import csr_array
-
-    random = np.random.default_rng(0)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    columns = random.integers(0, ROWS, ENTRIES).astype(np.int32)
-    values, x, b = random.random(ENTRIES), random.random(ROWS), random.random(ROWS)
-    wide = random.random((ROWS, 16))
-    matrix = csr_array((values, columns, offsets), shape=(ROWS, ROWS))
-    o, i, v, lazy_x, lazy_b, w = map(tn.asarray, (offsets, columns, values, x, b, wide))
-
-    def softmax() -> tn.Array:
-        powers = tn.exp(v - ragged_repeat(ragged_max(v, o), o, ENTRIES))
-        result = powers / ragged_repeat(ragged_sum(powers, o), o, ENTRIES)
-        del powers
-        return result.wait()
-
-    return {
-        f"csr @ x, {name}": (
-            lambda: ragged_sum(v * taken(lazy_x, i), o).wait(),
-            lambda: matrix @ x,
-        ),
-        f"2.5 * (csr @ x) + b, {name}": (
-            lambda: (2.5 * ragged_sum(v * taken(lazy_x, i), o) + lazy_b).wait(),
-            lambda: 2.5 * (matrix @ x) + b,
-        ),
-        f"csr @ (n, 16), {name}": (
-            lambda: ragged_sum(v[:, None] * taken(w, i), o).wait(),
-            lambda: matrix @ wide,
-        ),
-        f"softmax of rows, {name}": (softmax, lambda: softmax_of_rows(values, offsets)),
-    }
-
-
-def row_lengths() -> dict[str, np.ndarray]:
-    """Return the numbers of entries of rows, each one or more: even, by chance, one huge row."""
-    random = np.random.default_rng(0)
-    even = np.full(ROWS, ENTRIES // ROWS)
-    chance = 1 + np.bincount(random.integers(0, ROWS, ENTRIES - ROWS), minlength=ROWS)
-    huge = 1 + np.bincount(random.integers(0, ROWS, ENTRIES // 2 - ROWS), minlength=ROWS)
-    huge[ROWS // 2] += ENTRIES - huge.sum()
-    return {"even rows": even, "rows by chance": chance, "a huge row": huge}
 
 
 def works() -> dict[str, Pair]:
@@ -133,11 +73,6 @@ def works() -> dict[str, Pair]:
             lambda: added((50,), ids[:8] % 50, values[:8]),
         ),
         "sparse product, 10^6 entries": sparse_product(),
-        **{
-            work: pair
-            for name, lengths in row_lengths().items()
-            for work, pair in ragged_works(name, lengths).items()
-        },
     }
 
 
