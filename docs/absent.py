@@ -49,7 +49,6 @@ class Feature(NamedTuple):
 
 
 FEATURES = (
-    Feature("derivatives", "tn.grad"),
     Feature("GPUs", "tn.zeros(3, device='cuda')", "take JAX or PyTorch"),
     Feature("sparse arrays", "tn.sparse", "write tn.csr: docs/storage.md"),
     Feature("masked arrays", "tn.asarray(np.ma.array([1.0]))"),

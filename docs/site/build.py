@@ -51,7 +51,7 @@ NAVIGATION = (
         "irregular-work",
         "Irregular work",
         "For trees, graphs, simulations and tasks: traced functions, dynamic batching, futures.",
-        "docs/functions docs/engine examples/README",
+        "docs/functions docs/derivatives docs/engine examples/README",
     ),
     Reader(
         "array-api",

@@ -151,17 +151,30 @@ class Linearizer {
             uint32_t claim = entry.node->claimed_by.load(std::memory_order_acquire);
             if (claim) graph_.claimed_by = claim;
             if (entry.value) continue;
+            keeps_history_ |= entry.node->keeps_history;
             if (is_submitted(*entry.node)) graph_.has_submitted = true;
             std::size_t depth = entry.node->depth.load(std::memory_order_relaxed);
             graph_.depth = std::max(graph_.depth, depth);
         }
         for (uint32_t output : graph_.outputs) graph_.nodes[output].live_out = true;
+        if (keeps_history_) keep_history();
         if (graph_.nodes.size() > LinearizerScratch::MAX_KEPT_NODES)
             scratch_.last_large_size = graph_.nodes.size();
         return std::move(graph_);
     }
 
   private:
+    // A node that keeps its history is computed again from values that nothing may overwrite.
+    void keep_history() {
+        for (const LinearizedNode& entry : graph_.nodes) {
+            if (entry.value || !entry.node->keeps_history) continue;
+            for (uint32_t input : graph_.inputs(entry)) {
+                graph_.nodes[input].dead_after_read = false;
+                if (entry.node->op->updates) graph_.nodes[input].live_out = true;
+            }
+        }
+    }
+
     // Visits a node and returns its position if it is a leaf or computed. Nodes created before and
     // after it are adjacent in memory.
     [[gnu::always_inline]] uint32_t visit(Ref<Node> node, bool shared) {
@@ -232,6 +245,7 @@ class Linearizer {
     }
 
     LinearizedGraph graph_;
+    bool keeps_history_ = false;
     LinearizerScratch& scratch_ =
         ThreadLocal<LinearizerScratch>::get(); // linearization never calls itself
     std::vector<Frame>& stack_ = scratch_.stack;

@@ -50,6 +50,7 @@ void set_inputs(Node* node, std::span<Node* const> inputs) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         retain(inputs[i]);
         slots[i] = inputs[i];
+        if (inputs[i]->watched || inputs[i]->keeps_history) node->keeps_history = 1;
         if (is_computed(inputs[i])) continue; // the second line of its memory stays where it is
         kind |= inputs[i]->kind.load(std::memory_order_relaxed);
         depth = std::max(depth, inputs[i]->depth.load(std::memory_order_relaxed));
@@ -158,6 +159,7 @@ Ref<Node> value_node(Ref<Value> value) {
     auto* node = new Node;
     node->type = value->type;
     node->value = std::move(value);
+    node->scalar.integer_bits = int64_t(next_creation_number());
     return Ref<Node>::adopt(node);
 }
 
@@ -210,15 +212,24 @@ bool mark_passed_through(Node* node) {
 
 void set_storable_bytes(uint64_t bytes) { storable_bytes.store(bytes, std::memory_order_relaxed); }
 
+void watch(Node* node, bool forget) {
+    NodeSpinLock lock(node);
+    node->watched = 1;
+    if (forget) node->keeps_history = 0;
+}
+
 void publish(Node* node, Ref<Value> value) {
-    std::array<Node*, 2> inline_inputs;
+    std::array<Node*, 2> inline_inputs{};
     std::size_t count = 0;
     {
         NodeSpinLock lock(node);
         if (node->value) return;
         node->value = std::move(value);
-        inline_inputs = node->inline_inputs;
-        count = std::exchange(node->input_count, 0);
+        if (!node->keeps_history) {
+            inline_inputs = node->inline_inputs;
+            count = node->input_count;
+            node->input_count = 0;
+        }
         node->kind.store(VALUE, std::memory_order_relaxed);
         node->assignments.store(0, std::memory_order_relaxed);
         node->depth.store(0, std::memory_order_relaxed);

@@ -69,10 +69,12 @@ struct alignas(64) Node {
     // The number of the thread that overwrites the value of this node in place; 0: none. No Array
     // names the node. A thread that reaches it by another path waits.
     std::atomic<uint32_t> claimed_by{0};
-    uint32_t input_count = 0;
-    const Op* op = nullptr;   // null for a leaf
-    Ref<Type> type;           // type of the only, or first, result
-    Ref<Inference> inference; // null for a leaf
+    uint32_t input_count : 30 = 0;
+    uint32_t watched : 1 = 0;       // what is made of this node keeps its history
+    uint32_t keeps_history : 1 = 0; // the inputs stay after the node is computed
+    const Op* op = nullptr;         // null for a leaf
+    Ref<Type> type;                 // type of the only, or first, result
+    Ref<Inference> inference;       // null for a leaf
     Ref<Value> value;
     std::array<Node*, 2> inline_inputs{}; // up to two inputs; of more the first is where they stand
 
@@ -84,7 +86,7 @@ struct alignas(64) Node {
     UpdateRun run; // run of an assignment; written before the node is published
     Scalar scalar; // value of a leaf that is a Python scalar; an operation has its number here
 
-    // Operations that were made later have larger numbers.
+    // Nodes that were made later have larger numbers; 0 for a scalar and a placeholder.
     uint64_t creation_number() const { return uint64_t(scalar.integer_bits); }
     Node* const* input_slots() const {
         return input_count > inline_inputs.size() ? reinterpret_cast<Node* const*>(inline_inputs[0])
@@ -123,8 +125,11 @@ Ref<Node> result_node(const Op* selector, Ref<Params> params, Ref<Node> tuple, s
 bool mark_passed_through(Node* node);
 void set_storable_bytes(uint64_t bytes);
 
-// Gives a pending node its value; its inputs are dropped. A node that has one keeps it.
+// Gives a pending node its value; its inputs are dropped, unless it keeps its history. A node that
+// has one keeps it.
 void publish(Node* node, Ref<Value> value);
+// From now on nodes that are made of this one keep their history; `forget`: it keeps none itself.
+void watch(Node* node, bool forget);
 
 // The inputs as counted references, safe against a publish by another thread.
 std::vector<Ref<Node>> inputs_of(Node* node);

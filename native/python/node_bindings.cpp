@@ -182,7 +182,7 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
         if (std::size_t out_of_range = first_scalar_out_of_range(*op, *inferred.inference, inputs))
             return refuse_scalar(op, inputs, *inferred.inference, out_of_range - 1);
     Ref<Node> node = operation_node(op, std::move(params), std::move(inferred), inputs);
-    if (records_origin) node->origin = origin();
+    if (records_origin || node->keeps_history) node->origin = origin();
     return node;
 }
 
@@ -372,6 +372,16 @@ void declare_nodes(nb::module_& module) {
                      })
         .def("slice_key", slice_key_of, "array"_a)
         .def_prop_ro("origin", node_origin)
+        .def_prop_ro("creation_number",
+                     [](const NodeHandle& self) {
+                         return self.node->is_scalar() ? 0 : self.node->creation_number();
+                     })
+        .def_prop_ro("watched", [](const NodeHandle& self) { return bool(self.node->watched); })
+        .def_prop_ro("keeps_history",
+                     [](const NodeHandle& self) { return bool(self.node->keeps_history); })
+        .def(
+            "watch", [](const NodeHandle& self, bool forget) { watch(self.node.get(), forget); },
+            "forget"_a = false)
         .def(
             "passed_through",
             [](const NodeHandle& self, bool mark) {

@@ -66,6 +66,14 @@ from tenfold.namespace import (  # noqa: E402  # as above
 from tenfold.transforms.conjugate_gradient import cg  # noqa: E402  # as above
 from tenfold.transforms.control_flow import cond, scan, while_loop  # noqa: E402  # as above
 from tenfold.transforms.custom_op import op  # noqa: E402  # as above
+from tenfold.transforms.derivatives import (  # noqa: E402  # as above
+    grad,
+    grad_of,
+    jvp,
+    value_and_grad,
+    vjp,
+    watch,
+)
 from tenfold.transforms.function import function  # noqa: E402  # as above
 from tenfold.transforms.operator_decorator import operator  # noqa: E402  # as above
 from tenfold.transforms.vmap import vmap  # noqa: E402  # as above
@@ -117,6 +125,9 @@ __all__ = [
     "fft",
     "from_dlpack",
     "function",
+    "grad",
+    "grad_of",
+    "jvp",
     "linalg",
     "op",
     "operator",
@@ -130,7 +141,10 @@ __all__ = [
     "set_options",
     "testing",
     "trim",
+    "value_and_grad",
+    "vjp",
     "vmap",
+    "watch",
     "while_loop",
     "wrap",
     *array_api_info.STANDARD_NAMES,

@@ -37,6 +37,9 @@ from tenfold.inspect.explain import explain as explain
 from tenfold import fft as fft
 from tenfold.interop.asarray import from_dlpack as from_dlpack
 from tenfold.transforms.function import function as function
+from tenfold.transforms.derivatives import grad as grad
+from tenfold.transforms.derivatives import grad_of as grad_of
+from tenfold.transforms.derivatives import jvp as jvp
 from tenfold import linalg as linalg
 from tenfold.transforms.custom_op import op as op
 from tenfold.transforms.operator_decorator import operator as operator
@@ -50,7 +53,10 @@ from tenfold.transforms.control_flow import scan as scan
 from tenfold.settings import set_options as set_options
 from tenfold import testing as testing
 from tenfold.pipeline import trim as trim
+from tenfold.transforms.derivatives import value_and_grad as value_and_grad
+from tenfold.transforms.derivatives import vjp as vjp
 from tenfold.transforms.vmap import vmap as vmap
+from tenfold.transforms.derivatives import watch as watch
 from tenfold.transforms.control_flow import while_loop as while_loop
 from tenfold.mutation.external_buffer import wrap as wrap
 e: float
@@ -605,6 +611,9 @@ def std(x: Array, /, *, axis: Axis = ..., correction: float = ..., keepdims: bui
 def var(x: Array, /, *, axis: Axis = ..., correction: float = ..., keepdims: builtins.bool = ..., ddof: float | None = ...) -> Array:
     """Variance over `axis`: the sum of squared distances from the mean, over n - `correction`."""
 
+def stop_gradient(x: Array, /) -> Array:
+    """Return the values of `x`, through which no derivative goes: that of the result by `x` is 0."""
+
 def repeat(x: Array, repeats: int | Array, /, axis: int | None = ...) -> Array:
     """Return `x` with each position along `axis` repeated, one after the other, `repeats` times: an"""
 
@@ -730,6 +739,8 @@ __all__ = [
     "function",
     "gather",
     "gelu",
+    "grad",
+    "grad_of",
     "greater",
     "greater_equal",
     "hypot",
@@ -747,6 +758,7 @@ __all__ = [
     "isin",
     "isinf",
     "isnan",
+    "jvp",
     "kron",
     "less",
     "less_equal",
@@ -836,6 +848,7 @@ __all__ = [
     "squeeze",
     "stack",
     "std",
+    "stop_gradient",
     "subtract",
     "sum",
     "swapaxes",
@@ -863,11 +876,14 @@ __all__ = [
     "unpool",
     "unstack",
     "upsample_nearest",
+    "value_and_grad",
     "var",
     "vecdot",
     "view_as_complex",
     "view_as_real",
+    "vjp",
     "vmap",
+    "watch",
     "where",
     "while_loop",
     "wrap",

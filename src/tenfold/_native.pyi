@@ -122,6 +122,21 @@ class Node:
     def scalar(self) -> complex: ...
     @property
     def origin(self) -> tuple[str, int] | None: ...
+    @property
+    def creation_number(self) -> int:
+        """A number above that of each input; 0 for a number and for a placeholder."""
+
+    @property
+    def watched(self) -> bool: ...
+    @property
+    def keeps_history(self) -> bool:
+        """Whether its inputs stay after it is computed: it was made of a watched node."""
+
+    def watch(self, forget: bool = False) -> None:
+        """Let nodes that are made of it keep their inputs when they are computed. With `forget` it
+        keeps none of its own.
+        """
+
     def passed_through(self, mark: bool = True) -> bool:
         """Whether an evaluation has passed through it. With `mark` one does now, unless the value
         is too large to store.

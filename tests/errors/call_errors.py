@@ -584,17 +584,6 @@ def a_reader_of_files_of_numpy() -> None:
 
 @wrong(
     AttributeError,
-    "module 'tenfold' has no attribute 'grad'; write the derivative as an expression: tenfold does "
-    "not differentiate",
-    operands=0,
-    remedy=False,
-)
-def a_derivative() -> None:
-    tn.grad
-
-
-@wrong(
-    AttributeError,
     "module 'tenfold' has no attribute 'jit'; write @tn.function to trace a function once; an "
     "expression is compiled without it",
     operands=0,

@@ -144,7 +144,6 @@ def test_inspection_says_what_there_is() -> None:
         ("load", "write tn.asarray(np.load(path))"),
         ("loadtxt", "write tn.asarray(np.loadtxt(path))"),
         ("savetxt", "write np.savetxt(path, x)"),
-        ("grad", "write the derivative as an expression: tenfold does not differentiate"),
         ("jit", "write @tn.function to trace a function once"),
         ("cumsum", "write tn.cumulative_sum(x, axis=...)"),
         ("nanmedian", "use tenfold.numpy.nanmedian"),

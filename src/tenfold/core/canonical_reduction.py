@@ -17,7 +17,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tenfold._native import Type
 from tenfold.core.shape_rules import MAX_AXES
+from tenfold.dtypes import accumulator, compute_dtype, kind_of
+from tenfold.errors import DTypeError
 
 LANES = 32
 BLOCK = 1024
@@ -98,3 +101,15 @@ def _fold_lanes(combine: Combine, x: np.ndarray) -> np.ndarray:
             x = np.concatenate((pairs, unpaired), axis=-1) if unpaired.shape[-1] else pairs
         half //= 2
     return x[..., 0]
+
+
+def accumulation_dtypes(type_: Type, dtype: np.dtype | None) -> tuple[np.dtype, np.dtype]:
+    """Return the dtype in which `type_` is accumulated, and that of the result."""
+    result = accumulator(type_.dtype) if dtype is None else dtype
+    if kind_of(type_.dtype) == "c" and kind_of(result) != "c":
+        raise DTypeError(
+            "",
+            f"cannot accumulate {type_.dtype} in {result}",
+            remedy="take tn.real(x) or tn.abs(x), or leave dtype out",
+        )
+    return compute_dtype(result), result

@@ -326,6 +326,18 @@ class OpTransforms:
     batch: Callable[..., Any] | None = None
     """The batching rule of other ops: `batch(members, *params)` gives the results of a batch
     (ops/batch_rules.py). NotImplemented: the members are computed one by one."""
+    partials: tuple[Callable[..., Any] | float, ...] = ()
+    """For an elementwise op: for each operand the partial derivative by it, a number or
+    `partial(result, *operands)`. A bool Array is a mask: the derivative is 1 or 0."""
+    vjp: Callable[..., tuple[Any, ...]] | None = None
+    """The vector-Jacobian product: `vjp(cotangent, result, *operands, *params)` gives for each
+    operand the cotangent that it contributes, an Array, or None for 0. Of several results there are
+    tuples of cotangents, each perhaps None, and of results."""
+    expression: Callable[..., Any] | None = None
+    """The same values by other ops, which are differentiated in its place:
+    `expression(*operands, *params)`."""
+    zero_derivative: bool = False
+    """Whether its derivative is 0 wherever it exists, as of a rounding: it passes no cotangent."""
 
 
 class SampleCall(NamedTuple):

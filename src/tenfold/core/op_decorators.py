@@ -32,7 +32,7 @@ from tenfold.core.op import BoundCall, Derived, Inferred, Kind, Op, P, Params, r
 from tenfold.core.pattern import Pattern
 from tenfold.core.shape_rules import Axis, Shape, broadcast, normalize_axes, reduced
 from tenfold.dtypes import HALF_DTYPES, canonical, compute_dtype, dtype_names, kind_of, promote
-from tenfold.errors import DTypeError, ShapeError
+from tenfold.errors import DTypeError, ShapeError, UnsupportedError
 
 DtypeRule = Callable[[Sequence[Type]], tuple[tuple[np.dtype, ...], np.dtype]]
 """From the operands' Types to (each operand's dtype in the computation, the result's dtype)."""
@@ -99,6 +99,14 @@ def set_reader(reader: Callable[[Array, str], np.ndarray]) -> None:
     """Set the function that computes values; called by `tenfold.array`."""
     global _reader
     _reader = reader
+
+
+def refuse_derivative(x: Array) -> None:
+    """Raise UnsupportedError for an array that is watched, or made of one: its values are read."""
+    node = _native.node_of(x)
+    if node.watched or node.keeps_history:
+        rule = "it has no derivative, since it reads values"
+        raise UnsupportedError("", rule, [x], "take tn.stop_gradient(x) for a constant")
 
 
 def _op_fields(

@@ -33,7 +33,6 @@ EQUIVALENTS = {
     "fabs": "abs(x)",
     "fromfile": "tn.asarray(np.fromfile(path, dtype))",
     "genfromtxt": "tn.asarray(np.genfromtxt(path))",
-    "grad": "the derivative as an expression: tenfold does not differentiate",
     "hstack": "tn.concat([x, y], axis=...)",
     "identity": "tn.eye(n)",
     "inner": "tn.vecdot(x, y)",

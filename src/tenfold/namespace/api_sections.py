@@ -138,6 +138,12 @@ API_SECTIONS = (
         names=("cond", "function", "op", "operator", "scan", "vmap", "while_loop"),
     ),
     ApiSection(
+        "derivatives",
+        "Derivatives",
+        "Gradients and Jacobian products of functions and of pending graphs.",
+        names=("grad", "grad_of", "jvp", "value_and_grad", "vjp", "watch"),
+    ),
+    ApiSection(
         "engine",
         "Engine",
         "Asynchronous operators: futures, dependencies and batches.",

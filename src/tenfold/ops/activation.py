@@ -24,7 +24,11 @@ def _rounded_inverse_sqrt2(dtype: np.dtype) -> tuple[float, float]:
     return rounded, (_INVERSE_SQRT2 - rounded) + _INVERSE_SQRT2_ERROR
 
 
-@elementwise(dtypes=real_floating, accuracy=4)
+@elementwise(
+    dtypes=real_floating,
+    accuracy=4,
+    partials=(lambda y, x: y * (1 - y),),
+)
 def sigmoid(x: Array, /) -> Array:
     """`1 / (1 + exp(-x))`, element by element: floating dtypes, integers as NumPy promotes them.
 
@@ -38,7 +42,11 @@ def sigmoid(x: Array, /) -> Array:
     return where(x < 0, tail, 1) / (1 + tail)
 
 
-@elementwise(dtypes=real_floating, accuracy=8)
+@elementwise(
+    dtypes=real_floating,
+    accuracy=8,
+    partials=(lambda y, x: sigmoid(x),),
+)
 def softplus(x: Array, /) -> Array:
     """`log(1 + exp(x))`, element by element: floating dtypes, integers as NumPy promotes them.
 
@@ -51,7 +59,10 @@ def softplus(x: Array, /) -> Array:
     return maximum(x, 0) + log1p(exp(-abs(x)))
 
 
-@elementwise(dtypes=real_numeric)
+@elementwise(
+    dtypes=real_numeric,
+    partials=(lambda y, x: x > 0,),
+)
 def relu(x: Array, /) -> Array:
     """The larger of `x` and 0, element by element: the dtype of `x`; NaN stays NaN.
 
@@ -64,7 +75,15 @@ def relu(x: Array, /) -> Array:
     return maximum(x, 0)
 
 
-@elementwise(dtypes=real_floating, accuracy=12)
+@elementwise(
+    dtypes=real_floating,
+    accuracy=12,
+    partials=(
+        lambda y, x: (
+            0.5 * erfc(-_INVERSE_SQRT2 * x) + x * exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
+        ),
+    ),
+)
 def gelu(x: Array, /) -> Array:
     """`x * P(X <= x)` for a standard normal X, element by element; the exact form, by erfc.
 

@@ -7,6 +7,7 @@ quotients are within 4 units in the last place of their modulus.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -31,8 +32,11 @@ from tenfold.core.structure import (
 from tenfold.core.upcast import widened
 from tenfold.dtypes import FLOAT32, HALF_DTYPES, kind_of
 from tenfold.ops import complex_parts
+from tenfold.ops.complex import conj, real
 from tenfold.ops.complex_parts import componentwise, real_only, real_or_complex
+from tenfold.ops.elementary import log
 from tenfold.ops.integer_division import floor_quotient, floor_remainder, integer_power
+from tenfold.ops.selection import where
 
 
 def _sum(_: Body, x: Element, y: Element) -> Element:
@@ -46,6 +50,7 @@ def _sum(_: Body, x: Element, y: Element) -> Element:
     symbol="+",
     commutes=True,
     structure=positive_sum_structure,
+    partials=(1, 1),
 )
 def add(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Sum of `x1` and `x2`, element by element; shapes broadcast, dtypes promote. Bool: logical or.
@@ -62,6 +67,7 @@ def add(x1: Array | complex, x2: Array | complex, /) -> Array:
     kernel=componentwise(lambda _, x, y: x - y),
     symbol="-",
     structure=sum_structure,
+    partials=(1, -1),
 )
 def subtract(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Difference `x1 - x2`, element by element; shapes broadcast, dtypes promote. Raises DTypeError
@@ -98,6 +104,7 @@ def _product(_: Body, x: Element, y: Element) -> Element:
     symbol="*",
     structure=scaled_structure,
     commutes=True,
+    partials=(lambda y, x1, x2: x2, lambda y, x1, x2: x1),
 )
 def multiply(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Product of `x1` and `x2`, element by element; shapes broadcast, dtypes promote. Bool: and.
@@ -116,6 +123,7 @@ def multiply(x1: Array | complex, x2: Array | complex, /) -> Array:
     symbol="/",
     structure=quotient_structure,
     cost=4,
+    partials=(lambda y, x1, x2: 1 / x2, lambda y, x1, x2: -y / x2),
 )
 def divide(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Quotient `x1 / x2`, element by element; integers are divided in float64. By zero: inf or NaN.
@@ -143,6 +151,7 @@ def _floor_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     numpy=(np.floor_divide,),
     symbol="//",
     cost=12,
+    zero_derivative=True,
 )
 def floor_divide(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`x1 / x2` rounded down, element by element, in the common dtype; bool as int8.
@@ -170,6 +179,7 @@ def _modulo(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     numpy=(np.remainder,),
     symbol="%",
     cost=20,
+    partials=(1, lambda y, x1, x2: -floor_divide(x1, x2)),
 )
 def remainder(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`x1 - x2 * (x1 // x2)`, element by element, with the sign of `x2`; bool as int8.
@@ -220,6 +230,19 @@ def _integer_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         raise ValueError(rule) from None
 
 
+def _slope_by_base(y: Array, x1: Any, x2: Any) -> Any:
+    """Return `x2 * x1 ** (x2 - 1)`, and 0 where `x2` is 0."""
+    if isinstance(x2, Array):
+        return where(x2 == 0, 0, x2 * pow(x1, where(x2 == 0, 1, x2) - 1))
+    return 0 if x2 == 0 else 2 * x1 if x2 == 2 else x2 * pow(x1, x2 - 1)
+
+
+def _slope_by_exponent(y: Array, x1: Any, x2: Any) -> Array:
+    """Return `y * log(x1)`, and 0 where a power of 0 is 0 or 1."""
+    flat = (x1 == 0) & (real(x2) >= 0)
+    return where(flat, 0, y * log(where(flat, 1, x1)))
+
+
 def _power(k: Body, x: Element, y: Element) -> Element:
     if kind_of(x.dtype) == "f":  # some powers are exact, as rules have them
         simple = (y == 2.0) | (y == 0.5) | (k.abs(y) == 1.0)
@@ -240,6 +263,7 @@ def _power(k: Body, x: Element, y: Element) -> Element:
     remedy="convert the base to a floating dtype",
     accuracy=4,
     cost=40,
+    partials=(_slope_by_base, _slope_by_exponent),
 )
 def pow(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`x1` to the power of `x2`, element by element, in the common dtype; bool as int8.
@@ -265,6 +289,7 @@ def _negated(k: Body, x: Element) -> Element:
     kernel=componentwise(_negated),
     takes_halves=True,
     symbol="neg",
+    partials=(-1,),
 )
 def negative(x: Array, /) -> Array:
     """`-x`, element by element; the dtype of `x`. Raises DTypeError for bool.
@@ -276,7 +301,12 @@ def negative(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=numeric, reference=np.positive, kernel=lambda _, x: x, takes_halves=True, symbol="pos"
+    dtypes=numeric,
+    reference=np.positive,
+    kernel=lambda _, x: x,
+    takes_halves=True,
+    symbol="pos",
+    partials=(1,),
 )
 def positive(x: Array, /) -> Array:
     """`x` itself, element by element. Raises DTypeError for bool.
@@ -299,6 +329,7 @@ def _magnitude(k: Body, x: Element) -> Element:
     kernel=real_or_complex(_magnitude, complex_parts.modulus),
     takes_halves=True,
     symbol="abs",
+    vjp=lambda g, y, x: (g * sign(x),),  # type: ignore[has-type]  # below
 )
 def abs(x: Array, /) -> Array:
     """Magnitude of `x`, element by element: the dtype of `x`, that of the parts for complex.
@@ -309,6 +340,15 @@ def abs(x: Array, /) -> Array:
     >>> tn.abs(tn.asarray([3 + 4j, -1])).tolist()
     [5.0, 1.0]
     """
+
+
+def _turn_of_sign(g: Array, y: Array, x: Array) -> tuple[Array | None]:
+    """The direction of a complex number turns with what is orthogonal to it; that of a real not."""
+    if kind_of(x.dtype) != "c":
+        return (None,)
+    radius = abs(x)
+    across = g - y * real(conj(y) * g)
+    return (where(radius == 0, 0, across / where(radius == 0, 1, radius)),)
 
 
 def _sign_element(k: Body, x: Element) -> Element:
@@ -324,6 +364,7 @@ def _sign_element(k: Body, x: Element) -> Element:
     reference=widened(np.sign),
     kernel=real_or_complex(_sign_element, complex_parts.direction),
     numpy=(np.sign,),
+    vjp=_turn_of_sign,
 )
 def sign(x: Array, /) -> Array:
     """-1, 0 or 1 as `x` is below, equal to or above 0; NaN for NaN. Complex: `x / abs(x)`, 0 at 0.
@@ -346,6 +387,7 @@ def _square_reference(x: np.ndarray) -> np.ndarray:
     reference=_square_reference,
     numpy=(np.square,),
     kernel=real_or_complex(lambda _, x: x * x, lambda k, x: complex_parts.product(k, x, x)),
+    partials=(lambda y, x: 2 * x,),
 )
 def square(x: Array, /) -> Array:
     """`x * x`, element by element: the dtype of `x`, int8 for bool; integers wrap.
@@ -375,6 +417,7 @@ def _reciprocal(k: Body, x: Element) -> Element:
     reference=_reciprocal_reference,
     kernel=real_or_complex(_reciprocal, complex_parts.reciprocal),
     numpy=(np.reciprocal,),
+    partials=(lambda y, x: -y * y,),
 )
 def reciprocal(x: Array, /) -> Array:
     """`1 / x`, element by element: the dtype of `x`, int8 for bool.
@@ -395,7 +438,11 @@ def _copysign_element(k: Body, x: Element, y: Element) -> Element:
 
 
 @elementwise(
-    dtypes=real_floating, reference=np.copysign, kernel=_copysign_element, takes_halves=True
+    dtypes=real_floating,
+    reference=np.copysign,
+    kernel=_copysign_element,
+    takes_halves=True,
+    partials=(lambda y, x1, x2: sign(x1) * sign(y), 0),
 )
 def copysign(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Magnitude of `x1` with the sign of `x2`, element by element; signed zeros and NaN count.
@@ -434,6 +481,7 @@ def _nextafter_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     numpy=(np.nextafter,),
     kernel=_nextafter_element,
     takes_halves=True,
+    zero_derivative=True,
 )
 def nextafter(x1: Array | complex, x2: Array | complex, /) -> Array:
     """The next floating number after `x1` towards `x2`, element by element.

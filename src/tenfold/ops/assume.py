@@ -142,6 +142,7 @@ def _promised(structure: str) -> tuple[Structure]:
     index_map=lambda shape, _: tuple((axis, 1, 0) for axis in range(len(shape))),
     public=False,
     batch_params=as_stack,
+    vjp=lambda g, y, x, structure: (g,),
 )
 def declared(x: Array, /, structure: str) -> BoundCall:
     """Return the values of `x` with an assumed structure."""
@@ -170,6 +171,7 @@ def _verified(x: np.ndarray, structure: str) -> np.ndarray:
     name="assume",
     public=False,
     batch_params=as_stack,
+    vjp=lambda g, y, x, structure: (g,),
 )
 def verified(x: Array, /, structure: str) -> BoundCall:
     """Return the values of `x` after a check of the assumed structure."""

@@ -166,6 +166,7 @@ def _rule(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
     takes_halves=True,
     kind=Kind.MAP,
     method=True,
+    vjp=lambda g, y, x, dtype: (g,),
 )
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> BoundCall:
     """Return `x` in another dtype: shape (...), the dtype named.

@@ -29,7 +29,11 @@ def _imaginary_element(k: Body, x: Operand) -> Element:
 
 
 @elementwise(
-    dtypes=arithmetic, reference=np.conjugate, kernel=_conjugate_element, takes_halves=True
+    dtypes=arithmetic,
+    reference=np.conjugate,
+    kernel=_conjugate_element,
+    takes_halves=True,
+    vjp=lambda g, y, x: (conj(g),),  # type: ignore[has-type]  # below
 )
 def conj(x: Array, /) -> Array:
     """`x` with the sign of its imaginary part turned, element by element; the dtype of `x`.
@@ -58,6 +62,7 @@ def _join_parts_reference(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
     reference=_join_parts_reference,
     kernel=lambda _, real, imag: ComplexElement(real, imag),
     public=False,
+    vjp=lambda g, y, re, im: (real(g), imag(g)),  # type: ignore[has-type]  # below
 )
 def join_parts(real: Array | complex, imag: Array | complex, /) -> Array:
     """Complex numbers of these parts, float32 or float64, element by element; shapes broadcast."""
@@ -92,6 +97,7 @@ def _part_strides(shape: Shape, strides: Shape) -> Shape:
     numpy=(np.real,),
     replace_part=_replace_real,
     strides=_part_strides,
+    vjp=lambda g, y, x: (g,),
 )
 def real(x: Array, /) -> Array:
     """Real part of `x`, element by element: float32 for complex64, float64 for complex128.
@@ -117,6 +123,7 @@ def real(x: Array, /) -> Array:
     numpy=(np.imag,),
     replace_part=_replace_imag,
     strides=_part_strides,
+    vjp=lambda g, y, x: (g * 1j if x.dtype in REAL_DTYPES else None,),
 )
 def imag(x: Array, /) -> Array:
     """Imaginary part of `x`, element by element: float32 for complex64, float64 for complex128.

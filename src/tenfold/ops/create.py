@@ -14,7 +14,7 @@ from tenfold._native import Array, Type
 from tenfold.core.cast_values import cast_values
 from tenfold.core.gather_rules import ResultIndex, select_element
 from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
-from tenfold.core.op_decorators import array, derived, operation
+from tenfold.core.op_decorators import array, derived, operation, refuse_derivative
 from tenfold.core.scalar_ir import Body, Operand
 from tenfold.core.shape_rules import Shape, checked_shape
 from tenfold.core.structure import IDENTITY, Structure
@@ -131,6 +131,7 @@ def full(
     if dtype is None and isinstance(fill_value, np.generic):
         dtype = fill_value.dtype
     if isinstance(fill_value, Array) and not fill_value.ndim:
+        refuse_derivative(fill_value)
         dtype, fill_value = dtype or fill_value.dtype, fill_value.item()
     value = number(fill_value, "full")
     if dtype is None and type(value) is int and value > _MAX_INT:

@@ -13,17 +13,20 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.canonical_reduction import BLOCK, Combine
+from tenfold.core.canonical_reduction import BLOCK, Combine, accumulation_dtypes
 from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.shape_rules import normalize_axis, normalize_count
 from tenfold.dtypes import BOOL, canonical
 from tenfold.errors import ShapeError
 from tenfold.ops.arithmetic import multiply_unfused, subtract
+from tenfold.ops.cast import convert
 from tenfold.ops.comparison import not_equal
+from tenfold.ops.complex import conj
 from tenfold.ops.indexing import index
 from tenfold.ops.joining import concat
-from tenfold.ops.reduce import accumulation_dtypes
+from tenfold.ops.movement import flip
+from tenfold.ops.pad import pad
 
 _SAMPLES = (
     SampleCall(((5,),)),
@@ -114,6 +117,43 @@ def _bind_scan(
     )
 
 
+def _of_elements(g: Array, axis: int, include_initial: bool) -> Array:
+    """Return the cotangents of the running results, without that of the initial one."""
+    return index(g, (*(slice(None),) * axis, slice(1, None))) if include_initial else g
+
+
+def _shifted(x: Array, axis: int, distance: int) -> Array:
+    """Return the elements that are `distance` further along an axis, and 0 beyond its end."""
+    key = (*(slice(None),) * axis, slice(distance, None))
+    widths = [(0, distance * (at == axis)) for at in range(x.ndim)]
+    return pad(index(x, key), widths)
+
+
+def _summed_back(
+    g: Array, y: Array, x: Array, axis: int, dtype: Any, include_initial: bool, exclusive: bool
+) -> tuple[Array]:
+    turned = flip(_of_elements(g, axis, include_initial), axis=axis)
+    return (flip(cumulative_sum(turned, axis=axis, exclusive=exclusive), axis=axis),)
+
+
+def _multiplied_back(
+    g: Array, y: Array, x: Array, axis: int, dtype: Any, include_initial: bool, exclusive: bool
+) -> tuple[Array]:
+    """Multiply the product before each element by a sum over the products behind it: there is no
+    quotient, so it is exact with zeros. The sum is the linear recurrence
+    s[i] = g[i] + x[i + 1] * s[i + 1], by recursive doubling (Kogge and Stone 1973).
+    """
+    factors = conj(convert(x, y.dtype))
+    total = _of_elements(g, axis, include_initial)
+    total = _shifted(total, axis, 1) if exclusive else total
+    ratio, distance = _shifted(factors, axis, 1), 1
+    while distance < x.shape[axis]:
+        total = total + ratio * _shifted(total, axis, distance)
+        ratio = ratio * _shifted(ratio, axis, distance)
+        distance *= 2
+    return (cumulative_prod(factors, axis=axis, exclusive=True) * total,)
+
+
 @operation(
     rule_free=True,
     bind_depends_on="types",
@@ -122,6 +162,7 @@ def _bind_scan(
     scanning="add",
     numpy=(np.cumulative_sum,),
     samples=_SAMPLES,
+    vjp=_summed_back,
 )
 def cumulative_sum(
     x: Array,
@@ -158,6 +199,7 @@ def cumulative_sum(
     scanning="product",
     numpy=(np.cumulative_prod,),
     samples=_SAMPLES,
+    vjp=_multiplied_back,
 )
 def cumulative_prod(
     x: Array,

@@ -39,6 +39,7 @@ def _reference(x: np.ndarray, _device: str, stream: None = None) -> np.ndarray:
     name="to_device",
     public=False,
     batch_params=as_stack,
+    vjp=lambda g, y, x, device: (to_device(g, x.device),),  # type: ignore[has-type]  # below
 )
 def _copied(x: Array, /, device: str) -> BoundCall:
     """Return the values of `x` in memory of a device."""

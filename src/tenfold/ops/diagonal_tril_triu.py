@@ -119,6 +119,7 @@ def _diag_embed_element(k: Body, at: ResultIndex, x: GatherSource, offset: int) 
         SampleCall(((2, 3),), {"offset": -2}),
         SampleCall(((0,),), {"offset": 1}),
     ],
+    vjp=lambda g, y, x, offset: (diagonal(g, offset, -2, -1),),
 )
 def diag_embed(x: Array, /, *, offset: int = 0) -> BoundCall:
     """Return square matrices (..., n + |offset|, n + |offset|) with the vectors (..., n) of `x` on
@@ -203,6 +204,7 @@ def _triu_element(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Ope
     samples=TRIANGLE_SAMPLES,
     batch_params=as_stack,
     section="creation",
+    vjp=lambda g, y, x, k: (tril(g, k),),  # type: ignore[has-type]  # below
 )
 def tril(x: Array, /, k: int = 0) -> BoundCall:
     """Return the matrices (..., m, n) of `x` with 0 above the k-th diagonal: their lower triangles.
@@ -224,6 +226,7 @@ def tril(x: Array, /, k: int = 0) -> BoundCall:
     samples=TRIANGLE_SAMPLES,
     batch_params=as_stack,
     section="creation",
+    vjp=lambda g, y, x, k: (triu(g, k),),  # type: ignore[has-type]  # below
 )
 def triu(x: Array, /, k: int = 0) -> BoundCall:
     """Return the matrices (..., m, n) of `x` with 0 below the k-th diagonal: their upper triangles.

@@ -7,6 +7,9 @@ reference computes float32 in float64 and half types in float32, rounded once (`
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 
 from tenfold._native import Array
@@ -17,6 +20,12 @@ from tenfold.ops import complex_functions
 from tenfold.ops.complex_functions import by_name
 from tenfold.ops.complex_parts import real_or_complex
 from tenfold.ops.erfc import erfc_reference
+from tenfold.ops.selection import where
+
+
+def _quotient(x: Any, y: Array) -> Array:
+    """Return `x / y`, and 0 where `y` is 0: the derivative at the origin."""
+    return where(y == 0, 0, x / where(y == 0, 1, y))
 
 
 @elementwise(
@@ -26,6 +35,7 @@ from tenfold.ops.erfc import erfc_reference
     cost=FORMULA_COST,
     numpy=(np.exp,),
     accuracy=2,
+    partials=(lambda y, x: y,),
 )
 def exp(x: Array, /) -> Array:
     """e to the power of `x`, element by element.
@@ -45,6 +55,7 @@ def exp(x: Array, /) -> Array:
     cost=FORMULA_COST,
     numpy=(np.exp2,),
     accuracy=4,
+    partials=(lambda y, x: y * math.log(2),),
 )
 def exp2(x: Array, /) -> Array:
     """2 to the power of `x`, element by element.
@@ -64,6 +75,7 @@ def exp2(x: Array, /) -> Array:
     cost=FORMULA_COST,
     numpy=(np.expm1,),
     accuracy=4,
+    partials=(lambda y, x: y + 1,),
 )
 def expm1(x: Array, /) -> Array:
     """`exp(x) - 1`, element by element, accurate for small `x`.
@@ -83,6 +95,7 @@ def expm1(x: Array, /) -> Array:
     cost=FORMULA_COST,
     numpy=(np.log,),
     accuracy=2,
+    partials=(lambda y, x: 1 / x,),
 )
 def log(x: Array, /) -> Array:
     """Natural logarithm of `x`, element by element: -inf at 0, NaN below (real dtypes).
@@ -96,7 +109,12 @@ def log(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.log1p), numpy=(np.log1p,), elementary=True, accuracy=4
+    dtypes=floating,
+    reference=widened(np.log1p),
+    numpy=(np.log1p,),
+    elementary=True,
+    accuracy=4,
+    partials=(lambda y, x: 1 / (1 + x),),
 )
 def log1p(x: Array, /) -> Array:
     """`log(1 + x)`, element by element, accurate for small `x`.
@@ -116,6 +134,7 @@ def log1p(x: Array, /) -> Array:
     cost=FORMULA_COST,
     numpy=(np.log2,),
     accuracy=4,
+    partials=(lambda y, x: 1 / (x * math.log(2)),),
 )
 def log2(x: Array, /) -> Array:
     """Logarithm of `x` to the base 2, element by element: -inf at 0, NaN below (real dtypes).
@@ -135,6 +154,7 @@ def log2(x: Array, /) -> Array:
     cost=FORMULA_COST,
     numpy=(np.log10,),
     accuracy=4,
+    partials=(lambda y, x: 1 / (x * math.log(10)),),
 )
 def log10(x: Array, /) -> Array:
     """Logarithm of `x` to the base 10, element by element: -inf at 0, NaN below (real dtypes).
@@ -154,6 +174,7 @@ def log10(x: Array, /) -> Array:
     elementary=True,
     accuracy=4,
     accuracy_floor=0.5,
+    partials=(lambda y, x1, x2: exp(x1 - y), lambda y, x1, x2: exp(x2 - y)),
 )
 def logaddexp(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`log(exp(x1) + exp(x2))`, element by element, without overflow.
@@ -173,6 +194,7 @@ def logaddexp(x1: Array | complex, x2: Array | complex, /) -> Array:
     dtypes=floating,
     reference=np.sqrt,
     kernel=real_or_complex(lambda k, x: k.sqrt(x), complex_functions.sqrt),
+    partials=(lambda y, x: 0.5 / y,),
 )
 def sqrt(x: Array, /) -> Array:
     """Square root of `x`, element by element: NaN below 0 (real dtypes), -0 at -0.
@@ -186,7 +208,12 @@ def sqrt(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=real_floating, reference=widened(np.cbrt), numpy=(np.cbrt,), elementary=True, accuracy=4
+    dtypes=real_floating,
+    reference=widened(np.cbrt),
+    numpy=(np.cbrt,),
+    elementary=True,
+    accuracy=4,
+    partials=(lambda y, x: 1 / (3 * y * y),),
 )
 def cbrt(x: Array, /) -> Array:
     """Cube root of `x`, element by element, with the sign of `x`.
@@ -205,6 +232,7 @@ def cbrt(x: Array, /) -> Array:
     numpy=(np.hypot,),
     elementary=True,
     accuracy=4,
+    partials=(lambda y, x1, x2: _quotient(x1, y), lambda y, x1, x2: _quotient(x2, y)),
 )
 def hypot(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`sqrt(x1**2 + x2**2)`, element by element, without overflow; inf if either is infinite.
@@ -224,6 +252,7 @@ def hypot(x1: Array | complex, x2: Array | complex, /) -> Array:
     cost=FORMULA_COST,
     numpy=(np.sin,),
     accuracy=2,
+    partials=(lambda y, x: cos(x),),  # type: ignore[has-type]  # below
 )
 def sin(x: Array, /) -> Array:
     """Sine of `x` in radians, element by element.
@@ -243,6 +272,7 @@ def sin(x: Array, /) -> Array:
     cost=FORMULA_COST,
     numpy=(np.cos,),
     accuracy=2,
+    partials=(lambda y, x: -sin(x),),
 )
 def cos(x: Array, /) -> Array:
     """Cosine of `x` in radians, element by element.
@@ -256,7 +286,12 @@ def cos(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.tan), numpy=(np.tan,), elementary=True, accuracy=4
+    dtypes=floating,
+    reference=widened(np.tan),
+    numpy=(np.tan,),
+    elementary=True,
+    accuracy=4,
+    partials=(lambda y, x: 1 + y * y,),
 )
 def tan(x: Array, /) -> Array:
     """Tangent of `x` in radians, element by element.
@@ -270,7 +305,12 @@ def tan(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.arcsin), numpy=(np.arcsin,), elementary=True, accuracy=4
+    dtypes=floating,
+    reference=widened(np.arcsin),
+    numpy=(np.arcsin,),
+    elementary=True,
+    accuracy=4,
+    partials=(lambda y, x: 1 / sqrt(1 - x * x),),
 )
 def asin(x: Array, /) -> Array:
     """Angle in [-pi/2, pi/2] radians whose sine is `x`, element by element: NaN outside [-1, 1]
@@ -285,7 +325,12 @@ def asin(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.arccos), numpy=(np.arccos,), elementary=True, accuracy=4
+    dtypes=floating,
+    reference=widened(np.arccos),
+    numpy=(np.arccos,),
+    elementary=True,
+    accuracy=4,
+    partials=(lambda y, x: -1 / sqrt(1 - x * x),),
 )
 def acos(x: Array, /) -> Array:
     """Angle in [0, pi] radians whose cosine is `x`, element by element: NaN outside [-1, 1]
@@ -300,7 +345,12 @@ def acos(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.arctan), numpy=(np.arctan,), elementary=True, accuracy=4
+    dtypes=floating,
+    reference=widened(np.arctan),
+    numpy=(np.arctan,),
+    elementary=True,
+    accuracy=4,
+    partials=(lambda y, x: 1 / (1 + x * x),),
 )
 def atan(x: Array, /) -> Array:
     """Angle in [-pi/2, pi/2] radians whose tangent is `x`, element by element.
@@ -319,6 +369,10 @@ def atan(x: Array, /) -> Array:
     numpy=(np.arctan2,),
     elementary=True,
     accuracy=4,
+    partials=(
+        lambda y, x1, x2: _quotient(x2, x1 * x1 + x2 * x2),
+        lambda y, x1, x2: _quotient(-x1, x1 * x1 + x2 * x2),
+    ),
 )
 def atan2(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Angle in [-pi, pi] radians of the point (`x2`, `x1`), element by element; signed zeros count.
@@ -332,7 +386,12 @@ def atan2(x1: Array | complex, x2: Array | complex, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.sinh), numpy=(np.sinh,), elementary=True, accuracy=4
+    dtypes=floating,
+    reference=widened(np.sinh),
+    numpy=(np.sinh,),
+    elementary=True,
+    accuracy=4,
+    partials=(lambda y, x: cosh(x),),  # type: ignore[has-type]  # below
 )
 def sinh(x: Array, /) -> Array:
     """Hyperbolic sine of `x`, element by element.
@@ -346,7 +405,12 @@ def sinh(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.cosh), numpy=(np.cosh,), elementary=True, accuracy=4
+    dtypes=floating,
+    reference=widened(np.cosh),
+    numpy=(np.cosh,),
+    elementary=True,
+    accuracy=4,
+    partials=(lambda y, x: sinh(x),),
 )
 def cosh(x: Array, /) -> Array:
     """Hyperbolic cosine of `x`, element by element.
@@ -360,7 +424,12 @@ def cosh(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.tanh), numpy=(np.tanh,), elementary=True, accuracy=2
+    dtypes=floating,
+    reference=widened(np.tanh),
+    numpy=(np.tanh,),
+    elementary=True,
+    accuracy=2,
+    partials=(lambda y, x: 1 - y * y,),
 )
 def tanh(x: Array, /) -> Array:
     """Hyperbolic tangent of `x`, element by element.
@@ -374,7 +443,12 @@ def tanh(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.arcsinh), numpy=(np.arcsinh,), elementary=True, accuracy=4
+    dtypes=floating,
+    reference=widened(np.arcsinh),
+    numpy=(np.arcsinh,),
+    elementary=True,
+    accuracy=4,
+    partials=(lambda y, x: 1 / sqrt(1 + x * x),),
 )
 def asinh(x: Array, /) -> Array:
     """Number whose hyperbolic sine is `x`, element by element.
@@ -388,7 +462,12 @@ def asinh(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.arccosh), numpy=(np.arccosh,), elementary=True, accuracy=4
+    dtypes=floating,
+    reference=widened(np.arccosh),
+    numpy=(np.arccosh,),
+    elementary=True,
+    accuracy=4,
+    partials=(lambda y, x: 1 / (sqrt(x - 1) * sqrt(x + 1)),),
 )
 def acosh(x: Array, /) -> Array:
     """Number at or above 0 whose hyperbolic cosine is `x`, element by element: NaN below 1 (real
@@ -403,7 +482,12 @@ def acosh(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.arctanh), numpy=(np.arctanh,), elementary=True, accuracy=4
+    dtypes=floating,
+    reference=widened(np.arctanh),
+    numpy=(np.arctanh,),
+    elementary=True,
+    accuracy=4,
+    partials=(lambda y, x: 1 / (1 - x * x),),
 )
 def atanh(x: Array, /) -> Array:
     """Number whose hyperbolic tangent is `x`, element by element: NaN outside [-1, 1] (real).
@@ -416,7 +500,13 @@ def atanh(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=real_floating, reference=special("erf"), elementary=True, accuracy=4)
+@elementwise(
+    dtypes=real_floating,
+    reference=special("erf"),
+    elementary=True,
+    accuracy=4,
+    partials=(lambda y, x: exp(-x * x) * (2 / math.sqrt(math.pi)),),
+)
 def erf(x: Array, /) -> Array:
     """Error function `2 / sqrt(pi) * integral of exp(-t**2) from 0 to x`, element by element.
 
@@ -428,7 +518,13 @@ def erf(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=real_floating, reference=widened(erfc_reference), elementary=True, accuracy=4)
+@elementwise(
+    dtypes=real_floating,
+    reference=widened(erfc_reference),
+    elementary=True,
+    accuracy=4,
+    partials=(lambda y, x: exp(-x * x) * (-2 / math.sqrt(math.pi)),),
+)
 def erfc(x: Array, /) -> Array:
     """`1 - erf(x)`, element by element, accurate where it is tiny.
 

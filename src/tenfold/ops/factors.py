@@ -33,6 +33,7 @@ from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.dtypes import COMPLEX128, FLOAT64, kind_of, real_part
+from tenfold.ops.complex import conj, imag
 from tenfold.ops.linalg import (
     SINGULAR,
     check_rhs,
@@ -41,6 +42,7 @@ from tenfold.ops.linalg import (
     refuse_singular,
     square,
 )
+from tenfold.ops.movement import matrix_transpose
 
 
 class SlogdetResult(NamedTuple):
@@ -151,6 +153,7 @@ def cholesky_multiply_adds(order: int) -> int:
     bind_depends_on="types",
     public=False,
     batch_params=as_stack,
+    vjp=lambda g, y, x, method: (g,),  # readers give the cotangent of the matrix
 )
 def factors(x: Array, /, *, method: str) -> BoundCall:
     """Return the factors of square matrices in one array, by one of `FACTOR_METHODS`."""
@@ -233,6 +236,19 @@ def _of_factors(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
     return Inferred(((types[0].shape[:-2], dtype),), (types[0].dtype,))
 
 
+def _logarithm_back(g: Array, y: Array, packed: Array, dtype: np.dtype) -> tuple[Array]:
+    """Return the cotangents of the matrices that the factors are of."""
+    inverse = inv_factored(packed, dtype=packed.dtype)
+    return (g[..., None, None] * conj(matrix_transpose(inverse)),)
+
+
+def _sign_back(g: Array, y: Array, packed: Array, dtype: np.dtype) -> tuple[Array | None]:
+    """The sign of a complex determinant turns with the imaginary part of its logarithm."""
+    if kind_of(dtype) != "c":
+        return (None,)
+    return _logarithm_back(imag(conj(y) * g) * 1j, y, packed, dtype)
+
+
 @operation(
     rule=_of_factors,
     reference=lambda packed, _: sign_and_logarithm(packed)[0],
@@ -240,6 +256,7 @@ def _of_factors(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
     bind_depends_on="types",
     public=False,
     batch_params=as_stack,
+    vjp=_sign_back,
 )
 def sign_of(packed: Array, /, *, dtype: np.dtype) -> BoundCall:
     """Return the signs of determinants, in `dtype`."""
@@ -253,6 +270,7 @@ def sign_of(packed: Array, /, *, dtype: np.dtype) -> BoundCall:
     bind_depends_on="types",
     public=False,
     batch_params=as_stack,
+    vjp=_logarithm_back,
 )
 def logarithm_of(packed: Array, /, *, dtype: np.dtype) -> BoundCall:
     """Return the logarithms of the moduli of determinants, in `dtype`."""

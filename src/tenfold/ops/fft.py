@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tenfold import _native
 from tenfold._native import Array, Type, Value
 from tenfold.core.cast_values import cast_values
 from tenfold.core.op import BoundCall, Inferred, Op, P, SampleCall
@@ -32,6 +33,9 @@ from tenfold.dtypes import (
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops.arange import arange
 from tenfold.ops.cast import convert
+from tenfold.ops.complex import conj
+from tenfold.ops.indexing import index
+from tenfold.ops.pad import pad
 from tenfold.ops.selection import where
 from tenfold.ops.tile_repeat_roll import roll
 from tenfold.settings import get
@@ -206,8 +210,59 @@ def _several_axes(
     return BoundCall((x,), (tuple(checked), tuple(positions), _checked_norm(norm)))
 
 
+_ADJOINT_NORMS = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def _set_length(x: Array, axis: int, length: int) -> Array:
+    """Return `x` cut along an axis, or padded with 0."""
+    missing = length - x.shape[axis]
+    if missing > 0:
+        return pad(x, [(0, missing * (at == axis)) for at in range(x.ndim)])
+    return index(x, (*(slice(None),) * axis, slice(0, length)))
+
+
+def _transformed_back(
+    g: Array, y: Array, x: Array, lengths: Shape, axes: Shape, norm: str
+) -> tuple[Array]:
+    """The adjoint of a transform is the inverse one, scaled; that of real numbers is real."""
+    ((axis,), (length,)) = axes, lengths
+    forward = _native.node_of(y).op is ifft
+    back = (fft if forward else ifft)(g, n=length, axis=axis, norm=_ADJOINT_NORMS[norm])
+    return (_set_length(back, axis, x.shape[axis]),)
+
+
+def _to_real_back(
+    g: Array, y: Array, x: Array, lengths: Shape, axes: Shape, norm: str
+) -> tuple[Array]:
+    """As above; each number stands for its conjugate too, but the first, and the last of an even
+    length.
+    """
+    ((axis,), (length,)) = axes, lengths
+    back = rfft(g, n=length, axis=axis, norm=_ADJOINT_NORMS[norm])
+    counts = np.full(length // 2 + 1, 2.0, g.dtype)
+    counts[0] = 1
+    if length % 2 == 0:
+        counts[-1] = 1
+    column = array(counts.reshape(-1, *(1,) * (x.ndim - 1 - axis)), x)
+    return (_set_length(back * column, axis, x.shape[axis]),)
+
+
+def _by_axes(name: str) -> Callable[..., Array]:
+    """Return the expression of a transform of several axes by those of one axis."""
+
+    def expression(x: Array, lengths: Shape, axes: Shape, norm: str) -> Array:
+        last, *others = reversed([*zip(lengths, axes, strict=True)])
+        if name == "rfftn":
+            x = rfft(x, *last, norm)
+        for pair in others if name in ("rfftn", "irfftn") else [last, *others]:
+            x = (fft if name in ("fftn", "rfftn") else ifft)(x, *pair, norm)
+        return irfft(x, *last, norm) if name == "irfftn" else x
+
+    return expression
+
+
 def _transform(
-    numpy_function: Any, rule: Any, reference: Any
+    numpy_function: Any, rule: Any, reference: Any, **facts: Any
 ) -> Callable[[Callable[P, BoundCall]], Op[P]]:
     """Return the decorator of a transform."""
     operands: dict[np.dtype, np.dtype] = {}
@@ -240,10 +295,11 @@ def _transform(
         samples=samples,
         accuracy=64,
         accuracy_floor=8.0,
+        **facts,
     )
 
 
-@_transform(np.fft.fft, _complex_rule, _complex_reference("fftn"))
+@_transform(np.fft.fft, _complex_rule, _complex_reference("fftn"), vjp=_transformed_back)
 def fft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> BoundCall:
     """Return the discrete Fourier transform of `x` along an axis, of `n` points: it is cut, or
     padded with 0. `norm` is "backward" (None), "ortho" or "forward": where 1/n stands.
@@ -258,7 +314,7 @@ def fft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = No
     return _one_axis(x, n, axis, norm, False)
 
 
-@_transform(np.fft.ifft, _complex_rule, _complex_reference("ifftn"))
+@_transform(np.fft.ifft, _complex_rule, _complex_reference("ifftn"), vjp=_transformed_back)
 def ifft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> BoundCall:
     """Return the inverse of `fft` along an axis.
 
@@ -269,7 +325,7 @@ def ifft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = N
     return _one_axis(x, n, axis, norm, False)
 
 
-@_transform(np.fft.rfft, _from_real_rule, _from_real_reference)
+@_transform(np.fft.rfft, _from_real_rule, _from_real_reference, vjp=_transformed_back)
 def rfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> BoundCall:
     """Return the n // 2 + 1 first numbers of the transform of real `x`; the others are their
     conjugates. Raises DTypeError for complex numbers.
@@ -281,7 +337,7 @@ def rfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = N
     return _one_axis(x, n, axis, norm, False)
 
 
-@_transform(np.fft.irfft, _to_real_rule, _to_real_reference)
+@_transform(np.fft.irfft, _to_real_rule, _to_real_reference, vjp=_to_real_back)
 def irfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> BoundCall:
     """Return the inverse of `rfft`: `n` real numbers, 2 * (length - 1) if it is None.
 
@@ -292,7 +348,14 @@ def irfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = 
     return _one_axis(x, n, axis, norm, True)
 
 
-@_transform(np.fft.hfft, _to_real_rule, _hermitian_reference("hfftn"))
+@_transform(
+    np.fft.hfft,
+    _to_real_rule,
+    _hermitian_reference("hfftn"),
+    expression=lambda x, lengths, axes, norm: irfft(
+        conj(x), lengths[0], axes[0], _ADJOINT_NORMS[norm]
+    ),
+)
 def hfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> BoundCall:
     """Return the transform, which is real, of numbers with Hermitian symmetry, of which `x` has the
     first half.
@@ -304,7 +367,14 @@ def hfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = N
     return _one_axis(x, n, axis, norm, True)
 
 
-@_transform(np.fft.ihfft, _from_real_rule, _hermitian_reference("ihfftn"))
+@_transform(
+    np.fft.ihfft,
+    _from_real_rule,
+    _hermitian_reference("ihfftn"),
+    expression=lambda x, lengths, axes, norm: conj(
+        rfft(x, lengths[0], axes[0], _ADJOINT_NORMS[norm])
+    ),
+)
 def ihfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> BoundCall:
     """Return the inverse of `hfft`, of real `x`: n // 2 + 1 numbers.
 
@@ -315,7 +385,7 @@ def ihfft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = 
     return _one_axis(x, n, axis, norm, False)
 
 
-@_transform(np.fft.fftn, _complex_rule, _complex_reference("fftn"))
+@_transform(np.fft.fftn, _complex_rule, _complex_reference("fftn"), expression=_by_axes("fftn"))
 def fftn(
     x: Array, /, s: tuple[int, ...] | None = None, axes: Axis = None, norm: str | None = None
 ) -> BoundCall:
@@ -329,7 +399,7 @@ def fftn(
     return _several_axes(x, s, axes, norm)
 
 
-@_transform(np.fft.ifftn, _complex_rule, _complex_reference("ifftn"))
+@_transform(np.fft.ifftn, _complex_rule, _complex_reference("ifftn"), expression=_by_axes("ifftn"))
 def ifftn(
     x: Array, /, s: tuple[int, ...] | None = None, axes: Axis = None, norm: str | None = None
 ) -> BoundCall:
@@ -342,7 +412,7 @@ def ifftn(
     return _several_axes(x, s, axes, norm)
 
 
-@_transform(np.fft.rfftn, _from_real_rule, _from_real_reference)
+@_transform(np.fft.rfftn, _from_real_rule, _from_real_reference, expression=_by_axes("rfftn"))
 def rfftn(
     x: Array, /, s: tuple[int, ...] | None = None, axes: Axis = None, norm: str | None = None
 ) -> BoundCall:
@@ -358,7 +428,7 @@ def rfftn(
     return bound
 
 
-@_transform(np.fft.irfftn, _to_real_rule, _to_real_reference)
+@_transform(np.fft.irfftn, _to_real_rule, _to_real_reference, expression=_by_axes("irfftn"))
 def irfftn(
     x: Array, /, s: tuple[int, ...] | None = None, axes: Axis = None, norm: str | None = None
 ) -> BoundCall:

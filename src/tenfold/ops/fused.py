@@ -144,7 +144,11 @@ def _round_to_odd_element(k: Body, rounded: Element, error: Element) -> Element:
 
 
 @elementwise(
-    dtypes=real_numeric, reference=fused_multiply_add, kernel=_fma_element, takes_halves=True
+    dtypes=real_numeric,
+    reference=fused_multiply_add,
+    kernel=_fma_element,
+    takes_halves=True,
+    partials=(lambda y, x1, x2, x3: x2, lambda y, x1, x2, x3: x1, 1),
 )
 def fma(x1: Array | complex, x2: Array | complex, x3: Array | complex, /) -> Array:
     """`x1 * x2 + x3`, element by element, rounded once; shapes broadcast, dtypes promote.

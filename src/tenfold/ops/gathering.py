@@ -230,6 +230,23 @@ def _take_along_axis_element(
     return x.at(with_axis_index(at, axis, index))
 
 
+def _gathered_along_axis(x: Array, indices: Array, axis: int) -> Array:
+    """Take by an index array for each axis; those of broadcast axes have one position for all."""
+    ((shape, _),) = _take_along_axis_rule(
+        tuple(Type(y.shape, y.dtype, y.device) for y in (x, indices)), axis
+    ).results
+    positions = [
+        indices
+        if at == axis
+        else array(np.arange(x.shape[at]).reshape(-1, *(1,) * (len(shape) - 1 - at)), x)
+        for at in range(x.ndim)
+    ]
+    zeros = array(np.zeros(shape, np.int64), x)
+    return _native.apply(
+        gather.id, (x, *positions[:-1], positions[-1] + zeros), (tuple(range(x.ndim)), 0)
+    )
+
+
 @operation(
     rule_free=True,
     rule=_take_along_axis_rule,
@@ -243,6 +260,7 @@ def _take_along_axis_element(
         SampleCall(((2, 3),), {"axis": 1}, ([[2, 0], [1, 1]],)),
         SampleCall(((2, 3),), {"axis": 0}, ([[-1, 0, 1]],)),
     ],
+    expression=_gathered_along_axis,
 )
 def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> BoundCall:
     """Return for each line of `x` along `axis` the elements at that line's own integer `indices`.

@@ -18,7 +18,7 @@ from tenfold import _native
 from tenfold._native import Array
 from tenfold.caches import LruCache
 from tenfold.core.index_map import IndexMap, Slice, slice_of, strides_in
-from tenfold.core.op_decorators import array, values
+from tenfold.core.op_decorators import array, refuse_derivative, values
 from tenfold.core.shape_rules import Pick, Shape, nested_levels, normalize_slice
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, ShapeError, message
@@ -181,7 +181,12 @@ def _expand_masks(x: Array, terms: list[Any], operation: str) -> list[Any]:
 
 
 def constant_array(x: Array, positions: np.ndarray) -> Array:
-    """Return an Array on the device of `x` that adopts an ndarray without other references."""
+    """Return an Array on the device of `x` that adopts an ndarray without other references.
+
+    Raises UnsupportedError for floating values of an array that derivatives go through.
+    """
+    if kind_of(positions.dtype) in "fc":
+        refuse_derivative(x)
     return _native.value_array(dense.adopt(positions, x.device))
 
 

@@ -26,8 +26,10 @@ from tenfold.dtypes import FLOAT64, HALF_DTYPES, kind_of, promote, real_part
 from tenfold.errors import DTypeError, MatrixError, ShapeError, UnsupportedError
 from tenfold.ops import diagonal_tril_triu
 from tenfold.ops.batch_rules import Members
-from tenfold.ops.movement import permute_dims, squeeze
+from tenfold.ops.complex import conj, real
+from tenfold.ops.movement import expand_dims, matrix_transpose, permute_dims, squeeze
 from tenfold.ops.reshaping import reshape
+from tenfold.ops.selection import where
 
 
 class QRResult(NamedTuple):
@@ -150,6 +152,57 @@ def _solve_reference(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
         raise _singular_or_original("x1", x1, error) from None
 
 
+def _adjoint(x: Array) -> Array:
+    """Return the conjugate transposes of matrices."""
+    return conj(matrix_transpose(x))
+
+
+def solve_back(
+    solve: Callable[[Array, Array], Array], g: Array, y: Array, x1: Array, x2: Array
+) -> tuple[Array, Array]:
+    """Return the cotangents of matrices and right sides: those of the right sides by `solve` with
+    the adjoint matrices. Giles 2008, "Collected matrix derivative results", 2.2.4.
+    """
+    vector = x2.ndim == 1
+    columns, solution = (expand_dims(z, -1) if vector else z for z in (g, y))
+    rhs = solve(_adjoint(x1), columns)
+    return -(rhs @ _adjoint(solution)), squeeze(rhs, -1) if vector else rhs
+
+
+def _solved_back(g: Array, y: Array, x1: Array, x2: Array) -> tuple[Array, Array]:
+    return solve_back(solve, g, y, x1, x2)
+
+
+def _in_lower_triangle(x: Array) -> Array:
+    """Return the cotangents of Hermitian matrices as those of their lower triangles alone."""
+    whole = x + _adjoint(x)
+    diagonals = diagonal_tril_triu.diagonal_matrix(diagonal(real(x)))
+    return diagonal_tril_triu.tril(whole, -1) + diagonals
+
+
+def _cholesky_back(g: Array, y: Array, x: Array, upper: bool) -> tuple[Array]:
+    """Murray 2016, "Differentiation of the Cholesky decomposition", equation 10."""
+    factor, cotangent = (_adjoint(y), _adjoint(g)) if upper else (y, g)
+    inner = diagonal_tril_triu.tril(_adjoint(factor) @ cotangent)
+    inner = inner - diagonal_tril_triu.diagonal_matrix(diagonal(inner)) / 2
+    left = solve(_adjoint(factor), inner)
+    lower = _in_lower_triangle(_adjoint(solve(_adjoint(factor), _adjoint(left))))
+    return (_adjoint(lower) if upper else lower,)
+
+
+def _eigh_back(g: tuple[Any, Any], y: tuple[Array, Array], x: Array) -> tuple[Array]:
+    """Giles 2008, 3.1, for different eigenvalues; those of equal ones have no derivative."""
+    (g_values, g_vectors), (values, vectors) = g, y
+    inner: Any = 0
+    if g_values is not None:
+        inner = diagonal_tril_triu.diagonal_matrix(g_values)
+    if g_vectors is not None:
+        gaps = values[..., None, :] - values[..., :, None]
+        turns = where(gaps == 0, 0, 1 / where(gaps == 0, 1, gaps))
+        inner = inner + turns * (_adjoint(vectors) @ g_vectors)
+    return (_in_lower_triangle(vectors @ inner @ _adjoint(vectors)),)
+
+
 _SQUARE_SAMPLES = (
     SampleCall(((3, 3),)),
     SampleCall(((2, 4, 4),)),
@@ -171,6 +224,7 @@ _SQUARE_SAMPLES = (
     numpy=(np.linalg.inv,),
     batch_params=as_stack,
     samples=_SQUARE_SAMPLES,
+    vjp=lambda g, y, x: (-(_adjoint(y) @ g @ _adjoint(y)),),
 )
 def inv(x: Array, /) -> BoundCall:
     """Inverse of square matrices: (..., n, n) to (..., n, n), floating dtypes.
@@ -201,6 +255,7 @@ def _determinant_rule(types: tuple[Type, ...]) -> Inferred:
     numpy=(np.linalg.det,),
     batch_params=as_stack,
     samples=_SQUARE_SAMPLES,
+    vjp=lambda g, y, x: ((g * conj(y))[..., None, None] * _adjoint(inv(x)),),
 )
 def det(x: Array, /) -> BoundCall:
     """Determinant of square matrices: (..., n, n) to (...), floating dtypes; 1 for n = 0.
@@ -305,6 +360,7 @@ def shared_matrix_solve_members(members: Members, *params: Any) -> Array:
         SampleCall(((4, 1, 3, 3), (5, 3, 2))),
         SampleCall(((0, 0), (0, 2))),
     ],
+    vjp=_solved_back,
 )
 def solve(x1: Array, x2: Array, /) -> BoundCall:
     """Solve `x1 @ x = x2` for x: (..., n, n) and (n,) or (..., n, k), floating dtypes.
@@ -350,6 +406,7 @@ def _has_cholesky(x: np.ndarray, upper: bool) -> bool:
     namespace="linalg",
     numpy=(np.linalg.cholesky,),
     batch_params=as_stack,
+    vjp=_cholesky_back,
 )
 def cholesky(x: Array, /, *, upper: bool = False) -> BoundCall:
     """Cholesky factor L of Hermitian positive-definite matrices, x = L @ conj(L).T: (..., n, n).
@@ -506,6 +563,7 @@ def _eigh_reference(x: np.ndarray) -> tuple[np.ndarray, ...]:
     numpy=(np.linalg.eigh,),
     batch_params=as_stack,
     samples=_SQUARE_SAMPLES,
+    vjp=_eigh_back,
 )
 def eigh(x: Array, /) -> BoundCall:
     """Eigenvalues, rising and real, and eigenvectors of Hermitian matrices: (..., n), (..., n, n).

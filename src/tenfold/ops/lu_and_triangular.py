@@ -17,12 +17,14 @@ from tenfold.core.scalar_ir import Body, ComplexElement, Element
 from tenfold.core.shape_rules import product
 from tenfold.core.structure import Structure
 from tenfold.ops.complex_parts import quotient, real_or_complex
+from tenfold.ops.diagonal_tril_triu import tril, triu
 from tenfold.ops.linalg import (
     SINGULAR,
     computation_dtype,
     matrices,
     refuse_singular,
     shared_matrix_solve_members,
+    solve_back,
     solve_rule,
     solve_shapes,
 )
@@ -82,6 +84,19 @@ def _triangular_solve_multiply_adds(types: tuple[Type, ...], side: str, unit_dia
     return columns * (order if side == "diagonal" else order * (order + 1) // 2)
 
 
+def _triangular_solved_back(
+    g: Array, y: Array, x1: Array, x2: Array, side: str, unit_diagonal: bool
+) -> tuple[Array, Array]:
+    """As for other matrices; a triangle has cotangents where it is read."""
+    upper = side == "upper"
+
+    def solve_adjoint(adjoint: Array, rhs: Array) -> Array:
+        return triangular_solve(adjoint, rhs, upper=not upper, unit_diagonal=unit_diagonal)
+
+    matrix, rhs = solve_back(solve_adjoint, g, y, x1, x2)
+    return (triu(matrix, unit_diagonal) if upper else tril(matrix, -unit_diagonal)), rhs
+
+
 @operation(
     bind_depends_on="types",
     rule=solve_rule,
@@ -98,6 +113,7 @@ def _triangular_solve_multiply_adds(types: tuple[Type, ...], side: str, unit_dia
         SampleCall(((4, 1, 3, 3), (5, 3, 2)), {"unit_diagonal": True}),
         SampleCall(((0, 0), (0, 2))),
     ],
+    vjp=_triangular_solved_back,
 )
 def triangular_solve(
     x1: Array, x2: Array, /, *, upper: bool = False, unit_diagonal: bool = False

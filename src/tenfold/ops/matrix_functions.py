@@ -21,9 +21,13 @@ from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.core.shape_rules import normalize_axis, product
 from tenfold.dtypes import COMPLEX64, COMPLEX128, real_part
 from tenfold.errors import MatrixError, ShapeError
+from tenfold.ops.cast import convert
+from tenfold.ops.complex import conj
 from tenfold.ops.contract import matmul
+from tenfold.ops.create import zeros_like
+from tenfold.ops.joining import concat
 from tenfold.ops.linalg import computation_dtype, inv, solve, square
-from tenfold.ops.movement import permute_dims
+from tenfold.ops.movement import matrix_transpose, permute_dims
 from tenfold.ops.reshaping import reshape
 
 _SQUARE_SAMPLES = (
@@ -51,6 +55,15 @@ def _expm_reference(x: np.ndarray) -> np.ndarray:
     return result
 
 
+def _expm_back(g: Array, y: Array, x: Array) -> tuple[Array]:
+    """A block of the exponential of a block matrix (Mathias 1996, "A chain rule for matrix
+    functions and applications").
+    """
+    n, adjoint = x.shape[-1], conj(matrix_transpose(convert(x, y.dtype)))
+    rows = [concat([adjoint, g], axis=-1), concat([zeros_like(adjoint), adjoint], axis=-1)]
+    return (expm(concat(rows, axis=-2))[..., :n, n:],)
+
+
 @operation(
     bind_depends_on="types",
     rule=_expm_rule,
@@ -59,6 +72,7 @@ def _expm_reference(x: np.ndarray) -> np.ndarray:
     namespace="linalg",
     batch_params=as_stack,
     samples=_SQUARE_SAMPLES,
+    vjp=_expm_back,
 )
 def expm(x: Array, /) -> BoundCall:
     """Exponential of square matrices, the sum of x^k / k!: (..., n, n), floating dtypes.

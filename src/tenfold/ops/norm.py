@@ -16,11 +16,14 @@ from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.shape_rules import Axis, Shape, normalize_axes, normalize_axis, product, reduced
 from tenfold.dtypes import FLOAT64, compute_dtype, kind_of, real_part
 from tenfold.errors import MatrixError, ShapeError
-from tenfold.ops import diagonal_tril_triu
+from tenfold.ops import arithmetic, diagonal_tril_triu, reduce, svd_eig
 from tenfold.ops.batch_rules import Members
-from tenfold.ops.movement import permute_dims
+from tenfold.ops.complex import abs2
+from tenfold.ops.elementary import sqrt
+from tenfold.ops.movement import expand_dims, moveaxis, permute_dims, squeeze
 from tenfold.ops.reduce import sum  # noqa: A004  # its public name
 from tenfold.ops.reshaping import reshape
+from tenfold.ops.selection import where
 
 Order = float | Literal["fro", "nuc"] | None
 """The order of a norm."""
@@ -130,6 +133,37 @@ def _norm_members(
     return reshape(lengths, (members.length, *(1,) * (len(axes) if keepdims else 0)))
 
 
+def _norm_by_elements(
+    x: Array, order: Order, axes: tuple[int, ...], keepdims: bool, flat: bool
+) -> Array:
+    """Return the norm made of sums and extremes, with the derivative 0 at the origin."""
+    if len(axes) == 2 and order in (2, -2, "nuc"):
+        values = svd_eig.svdvals(moveaxis(x, axes, (-2, -1)))
+        extreme = reduce.max if order == 2 else reduce.min
+        result = (reduce.sum if order == "nuc" else extreme)(values, axis=-1)
+        return expand_dims(result, axes) if keepdims else result
+    if order in (None, "fro") or (order == 2 and len(axes) == 1):
+        return _rooted(reduce.sum(abs2(x), axis=axes, keepdims=keepdims), 0.5)
+    assert isinstance(order, float), "a number"
+    sizes, extreme = arithmetic.abs(x), reduce.max if order > 0 else reduce.min
+    if len(axes) == 2:
+        lines = reduce.sum(sizes, axis=axes[order in (np.inf, -np.inf)], keepdims=True)
+        result = extreme(lines, axis=axes, keepdims=True)
+        return result if keepdims else squeeze(result, axes)
+    if order in (np.inf, -np.inf):
+        return extreme(sizes, axis=axes, keepdims=keepdims)
+    if order in (0, 1):
+        counted = sizes if order else arithmetic.sign(sizes)
+        return reduce.sum(counted, axis=axes, keepdims=keepdims)
+    return _rooted(reduce.sum(sizes**order, axis=axes, keepdims=keepdims), 1 / order)
+
+
+def _rooted(x: Array, exponent: float) -> Array:
+    """Return a power of sums that are not negative; the derivative at 0 is 0."""
+    positive = where(x == 0, 1, x)
+    return where(x == 0, 0, sqrt(positive) if exponent == 0.5 else positive**exponent)
+
+
 @operation(
     bind_depends_on="types",
     rule=_norm_rule,
@@ -146,6 +180,7 @@ def _norm_members(
         SampleCall(((2, 3, 4),), {"axis": (0, 2), "ord": 2, "keepdims": True}),
         SampleCall(((0, 3),), {"axis": 0}),
     ],
+    expression=_norm_by_elements,
 )
 def norm(
     x: Array,

@@ -17,7 +17,9 @@ from tenfold.core.op_decorators import array, derived, movement
 from tenfold.core.shape_rules import Shape, checked_shape, normalize_slice
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, ShapeError
-from tenfold.ops.create import default_dtype, number, number_of
+from tenfold.ops.assignment import set_at
+from tenfold.ops.create import default_dtype, full, number, number_of
+from tenfold.ops.gathering import take
 from tenfold.ops.indexing import index_view
 
 Widths = tuple[tuple[int, int], ...]
@@ -100,6 +102,20 @@ def _edges(pair: tuple[int, int], n: int, mode: str) -> list[tuple[int, int, int
     return [block for block in blocks if block[1]]
 
 
+def _padded(x: Array, widths: Widths, mode: str, value: Any) -> Array:
+    """Write `x` into an array of the value, or take its positions, padded, along each axis."""
+    if mode == "constant":
+        inner = tuple(
+            slice(before, before + n) for (before, _), n in zip(widths, x.shape, strict=True)
+        )
+        shape = _pad_shape(x.shape, widths, mode, value)
+        return set_at(full(shape, value, dtype=x.dtype, device=x.device), inner, x)
+    for axis, pair in enumerate(widths):
+        positions = np.pad(np.arange(x.shape[axis]), pair, mode)  # type: ignore[call-overload]
+        x = take(x, array(positions, x), axis=axis)
+    return x
+
+
 @movement(
     shape=_pad_shape,
     reference=_pad_reference,
@@ -115,6 +131,7 @@ def _edges(pair: tuple[int, int], n: int, mode: str) -> list[tuple[int, int, int
         SampleCall(((3,),), {"mode": "symmetric"}, (5,)),
         SampleCall(((0, 2),), positional=(1,)),
     ],
+    expression=_padded,
 )
 def pad(
     x: Array,

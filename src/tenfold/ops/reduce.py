@@ -12,15 +12,20 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.canonical_reduction import fold_axes
+from tenfold.core.canonical_reduction import accumulation_dtypes, fold_axes
 from tenfold.core.op import ReductionTree, SampleCall
 from tenfold.core.op_decorators import reduction, refuse_unordered
 from tenfold.core.scalar_ir import Body, ComplexElement, Element, Operand
-from tenfold.core.shape_rules import Axis, normalize_axes, normalize_axis
-from tenfold.dtypes import BOOL, HALF_DTYPES, INT64, accumulator, compute_dtype, kind_of
-from tenfold.errors import DTypeError, ShapeError
+from tenfold.core.shape_rules import Axis, Shape, normalize_axes, normalize_axis, product, reduced
+from tenfold.dtypes import BOOL, HALF_DTYPES, INT64, compute_dtype, kind_of
+from tenfold.errors import ShapeError
 from tenfold.ops.arithmetic import multiply_unfused
-from tenfold.ops.cast import convert_element
+from tenfold.ops.cast import astype, convert, convert_element
+from tenfold.ops.complex import conj
+from tenfold.ops.cumulative import cumulative_prod
+from tenfold.ops.movement import flip, permute_dims
+from tenfold.ops.reshaping import broadcast_to, reshape
+from tenfold.ops.selection import where
 
 Axes = tuple[int, ...]
 FoldDtypes = tuple[np.dtype, np.dtype]
@@ -38,18 +43,6 @@ _ONE_AXIS_SAMPLES = (
     SampleCall(((2, 3),)),
     SampleCall(((),)),
 )
-
-
-def accumulation_dtypes(type_: Type, dtype: np.dtype | None) -> FoldDtypes:
-    """Return the dtype in which `type_` is accumulated, and that of the result."""
-    result = accumulator(type_.dtype) if dtype is None else dtype
-    if kind_of(type_.dtype) == "c" and kind_of(result) != "c":
-        raise DTypeError(
-            "",
-            f"cannot accumulate {type_.dtype} in {result}",
-            remedy="take tn.real(x) or tn.abs(x), or leave dtype out",
-        )
-    return compute_dtype(result), result
 
 
 def _accumulate_components(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
@@ -83,6 +76,11 @@ def _reduction_tree(kind: str, **fields: Any) -> ReductionTree:
     )
 
 
+def spread(x: Array, shape: Shape, axes: Axes) -> Array:
+    """Return what is left of an array of `shape` after a reduction, repeated along its axes."""
+    return broadcast_to(reshape(x, reduced(shape, axes, keepdims=True)), shape)
+
+
 def _sum_reference(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.ndarray:
     folded = fold_axes(np.add, x, axes, keepdims, identity=0)
     return np.add(folded, np.zeros((), x.dtype))  # as NumPy: a sum of -0.0 alone is 0.0
@@ -95,6 +93,7 @@ def _sum_reference(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.
     method=True,
     numpy=(np.sum,),
     samples=(*SAMPLES, *_EMPTY_SAMPLES, SampleCall(((4, 3),), {"dtype": "float32", "axis": 0})),
+    vjp=lambda g, y, x, axes, keepdims, dtype: (spread(g, x.shape, axes),),
 )
 def sum(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
     """Sum over `axis`: one, a tuple of them, or all when None. An empty sum is 0.
@@ -116,6 +115,21 @@ def sum(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = F
     """
 
 
+def _products_of_others(
+    g: Array, y: Array, x: Array, axes: Axes, keepdims: bool, dtype: Any
+) -> tuple[Array]:
+    """Multiply by the product of the elements before and behind each: exact with zeros."""
+    kept = tuple(axis for axis in range(x.ndim) if axis not in axes)
+    order = (*kept, *axes)
+    moved = permute_dims(conj(convert(x, y.dtype)), order)
+    lines = reshape(moved, (*moved.shape[: len(kept)], product(x.shape[axis] for axis in axes)))
+    before = cumulative_prod(lines, axis=-1, exclusive=True)
+    after = flip(cumulative_prod(flip(lines, axis=-1), axis=-1, exclusive=True), axis=-1)
+    others = reshape(before * after, moved.shape)
+    inverse = tuple(order.index(axis) for axis in range(x.ndim))
+    return (spread(g, x.shape, axes) * permute_dims(others, inverse),)
+
+
 def _prod_reference(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.ndarray:
     return fold_axes(multiply_unfused, x, axes, keepdims, identity=1)
 
@@ -127,6 +141,7 @@ def _prod_reference(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np
     method=True,
     numpy=(np.prod,),
     samples=(*SAMPLES, *_EMPTY_SAMPLES, SampleCall(((4, 3),), {"dtype": "float32", "axis": 0})),
+    vjp=_products_of_others,
 )
 def prod(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
     """Product over `axis`: one, a tuple of them, or all when None. An empty product is 1.
@@ -137,6 +152,13 @@ def prod(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
     >>> tn.prod(tn.asarray([[1, 5], [7, 2]]), axis=0).tolist()
     [7, 10]
     """
+
+
+def _shares_of_ties(g: Array, y: Array, x: Array, axes: Axes, keepdims: bool) -> tuple[Array]:
+    """The elements that are the extreme share its cotangent in equal parts; so do NaN."""
+    wins = (x == spread(y, x.shape, axes)) | (x != x)
+    share = g / astype(count_nonzero(wins, axis=axes, keepdims=keepdims), g.dtype)
+    return (where(wins, spread(share, x.shape, axes), 0),)
 
 
 def _ordered_dtypes(type_: Type) -> FoldDtypes:
@@ -167,6 +189,7 @@ def _extremum_reference(ufunc: np.ufunc, negative_wins: bool) -> Callable[..., n
     method=True,
     numpy=(np.max, np.amax),
     samples=SAMPLES,
+    vjp=_shares_of_ties,
 )
 def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Largest element over `axis`: one, a tuple of them, or all when None; the dtype of `x`.
@@ -188,6 +211,7 @@ def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     method=True,
     numpy=(np.min, np.amin),
     samples=SAMPLES,
+    vjp=_shares_of_ties,
 )
 def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Smallest element over `axis`: one, a tuple of them, or all when None; the dtype of `x`.

@@ -13,7 +13,10 @@ from tenfold.ops.complex_parts import componentwise
 
 
 @elementwise(
-    dtypes=real, reference=np.ceil, kernel=lambda k, x: k.ceil(x) if kind_of(x.dtype) == "f" else x
+    dtypes=real,
+    reference=np.ceil,
+    kernel=lambda k, x: k.ceil(x) if kind_of(x.dtype) == "f" else x,
+    zero_derivative=True,
 )
 def ceil(x: Array, /) -> Array:
     """Smallest whole number not below `x`, element by element; the dtype of `x`.
@@ -30,6 +33,7 @@ def ceil(x: Array, /) -> Array:
     dtypes=real,
     reference=np.floor,
     kernel=lambda k, x: k.floor(x) if kind_of(x.dtype) == "f" else x,
+    zero_derivative=True,
 )
 def floor(x: Array, /) -> Array:
     """Largest whole number not above `x`, element by element; the dtype of `x`.
@@ -46,6 +50,7 @@ def floor(x: Array, /) -> Array:
     dtypes=real,
     reference=np.trunc,
     kernel=lambda k, x: k.trunc(x) if kind_of(x.dtype) == "f" else x,
+    zero_derivative=True,
 )
 def trunc(x: Array, /) -> Array:
     """`x` without its fraction, element by element: rounded towards zero; the dtype of `x`.
@@ -69,7 +74,11 @@ def _round_reference(x: np.ndarray) -> np.ndarray:
 
 
 @elementwise(
-    dtypes=rounding, reference=_round_reference, kernel=_round_element, numpy=(np.round, np.around)
+    dtypes=rounding,
+    reference=_round_reference,
+    kernel=_round_element,
+    numpy=(np.round, np.around),
+    zero_derivative=True,
 )
 def round(x: Array, /) -> Array:
     """Nearest whole number to `x`, element by element, the even one at a tie; the dtype of `x`.

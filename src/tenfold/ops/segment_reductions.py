@@ -22,8 +22,9 @@ from tenfold.core.scatter_rules import ScatterRule
 from tenfold.core.shape_rules import normalize_count
 from tenfold.dtypes import BFLOAT16, FLOAT64, compute_dtype, kind_of
 from tenfold.ops.arithmetic import divide, multiply_unfused
-from tenfold.ops.cast import convert
+from tenfold.ops.cast import astype, convert
 from tenfold.ops.create import ones
+from tenfold.ops.gathering import take
 from tenfold.ops.movement import expand_dims
 from tenfold.ops.segment_sum import (
     check_segments,
@@ -32,6 +33,7 @@ from tenfold.ops.segment_sum import (
     segment_rule,
     segment_sum,
 )
+from tenfold.ops.selection import where
 
 _REMEDY = "use ids from 0 to num_segments - 1, or give more segments"
 _SAMPLES = (
@@ -96,6 +98,15 @@ def extreme_by_segment(
     return reference
 
 
+def _shares_of_segments(
+    g: Array, y: Array, x: Array, ids: Array, num_segments: int
+) -> tuple[Array, None]:
+    """The rows that hold the extreme of their segment share its cotangent in equal parts."""
+    wins = (x == take(y, ids, axis=0)) | (x != x)
+    share = g / segment_sum(astype(wins, g.dtype), ids, num_segments)
+    return where(wins, take(share, ids, axis=0), 0), None
+
+
 @operation(
     rule=_extreme_rule,
     reference=extreme_by_segment(np.maximum, lowest, negative_wins=False),
@@ -106,6 +117,7 @@ def extreme_by_segment(
     batch=segment_members,
     samples=_SAMPLES,
     section="indexing",
+    vjp=_shares_of_segments,
 )
 def segment_max(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall:
     """Return the largest row of `x`, (n, ...), of each id of `segment_ids`, element by element.
@@ -131,6 +143,7 @@ def segment_max(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall
     batch=segment_members,
     samples=_SAMPLES,
     section="indexing",
+    vjp=_shares_of_segments,
 )
 def segment_min(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall:
     """Return the smallest row of `x`, (n, ...), of each id of `segment_ids`, element by element.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.canonical_reduction import accumulation_dtypes
 from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import operation, refuse_dtype
 from tenfold.core.scatter_rules import ScatterRule
@@ -17,7 +18,6 @@ from tenfold.dtypes import INT64, compute_dtype, kind_of, promote, same_kind
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops.batch_rules import Members
 from tenfold.ops.cast import astype
-from tenfold.ops.reduce import accumulation_dtypes
 from tenfold.ops.reshaping import reshape
 from tenfold.ops.selection import where
 

@@ -28,6 +28,11 @@ def _where_element(k: Body, condition: Element, x: Operand, y: Operand) -> Opera
     takes_halves=True,
     numpy=(np.where,),
     section="searching",
+    vjp=lambda g, y, condition, x1, x2: (
+        None,
+        where(condition, g, 0),  # type: ignore[has-type]  # below
+        where(condition, 0, g),  # type: ignore[has-type]  # below
+    ),
 )
 def where(condition: Array | complex, x1: Array | complex, x2: Array | complex, /) -> Array:
     """`x1` where `condition` is true (not 0) and `x2` elsewhere, element by element.
@@ -86,6 +91,11 @@ def _minimum_element(k: Body, x: Element, y: Element) -> Element:
     return k.select(first == second, union, result)
 
 
+def _share(wins: Array, ties: Array, y: Array) -> Array:
+    """Return the derivative of an extreme by one operand: 1, 0, and half of it at a tie."""
+    return where(wins, 1, where(ties, array(y.dtype.type(0.5)), 0))
+
+
 def _to_comparable(k: Body, x: Element) -> Element:
     """Return a half type as float32, which can be compared."""
     return k.convert(x, FLOAT32) if x.dtype in HALF_DTYPES else x
@@ -99,6 +109,10 @@ def _to_comparable(k: Body, x: Element) -> Element:
     takes_halves=True,
     numpy=(np.maximum,),
     commutes=True,
+    partials=(
+        lambda y, x1, x2: _share(x1 > x2, x1 == x2, y),
+        lambda y, x1, x2: _share(x2 > x1, x1 == x2, y),
+    ),
 )
 def maximum(x1: Array | complex, x2: Array | complex, /) -> Array:
     """The larger of `x1` and `x2`, element by element: NaN if either is NaN, and 0 is above -0.
@@ -119,6 +133,10 @@ def maximum(x1: Array | complex, x2: Array | complex, /) -> Array:
     takes_halves=True,
     numpy=(np.minimum,),
     commutes=True,
+    partials=(
+        lambda y, x1, x2: _share(x1 < x2, x1 == x2, y),
+        lambda y, x1, x2: _share(x2 < x1, x1 == x2, y),
+    ),
 )
 def minimum(x1: Array | complex, x2: Array | complex, /) -> Array:
     """The smaller of `x1` and `x2`, element by element: NaN if either is NaN, and -0 is below 0.
@@ -129,6 +147,30 @@ def minimum(x1: Array | complex, x2: Array | complex, /) -> Array:
     >>> tn.minimum(tn.asarray([1.0, float("nan")]), 2).tolist()
     [1.0, nan]
     """
+
+
+@elementwise(
+    keeps_products=True,
+    dtypes=real,
+    name="maximum",
+    public=False,
+    partials=(lambda y, x, low: x >= low, lambda y, x, low: x < low),
+)
+def at_least(x: Array | complex, low: Array | complex, /) -> Array:
+    """`maximum`, whose derivative by `x` is 1 at the bound."""
+    return maximum(x, low)
+
+
+@elementwise(
+    keeps_products=True,
+    dtypes=real,
+    name="minimum",
+    public=False,
+    partials=(lambda y, x, high: x <= high, lambda y, x, high: x > high),
+)
+def at_most(x: Array | complex, high: Array | complex, /) -> Array:
+    """`minimum`, whose derivative by `x` is 1 at the bound."""
+    return minimum(x, high)
 
 
 @derived(
@@ -158,8 +200,8 @@ def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
         raise DTypeError("", rule, remedy="take tn.abs(x) of complex numbers, convert booleans")
     low, high = _normalize_bound(min, x, is_lower=True), _normalize_bound(max, x, is_lower=False)
     if low is not None:
-        x = maximum(x, low)
-    return x if high is None else minimum(x, high)
+        x = at_least(x, low)
+    return x if high is None else at_most(x, high)
 
 
 def _normalize_bound(bound: Any, x: Array, *, is_lower: bool) -> Any:

@@ -20,6 +20,7 @@ from tenfold.core.shape_rules import normalize_axis
 from tenfold.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT64, kind_of, promote
 from tenfold.errors import ShapeError
 from tenfold.ops.batch_rules import Members
+from tenfold.ops.gathering import take_along_axis
 
 _SAMPLES = (
     SampleCall(((5,),)),
@@ -115,6 +116,12 @@ def _bind_sort(x: Array, axis: int, descending: bool) -> BoundCall:
     return BoundCall((x,), (normalize_axis(axis, x.ndim), bool(descending)))
 
 
+def _sorted_back(g: Array, y: Array, x: Array, axis: int, descending: bool) -> tuple[Array]:
+    """Take the cotangents at the positions that the elements have when sorted."""
+    order = argsort(x, axis=axis, descending=descending)
+    return (take_along_axis(g, argsort(order, axis=axis), axis=axis),)
+
+
 @operation(
     rule_free=True,
     bind_depends_on="types",
@@ -123,6 +130,7 @@ def _bind_sort(x: Array, axis: int, descending: bool) -> BoundCall:
     numpy=(np.sort,),
     batch_params=along_next_axis,
     samples=_SAMPLES,
+    vjp=_sorted_back,
 )
 def sort(
     x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True
@@ -201,6 +209,7 @@ def _order_statistics_rule(types: tuple[Type, ...], positions: tuple[int, ...]) 
     rule=_order_statistics_rule,
     reference=_order_statistics_reference,
     batch_params=as_stack,
+    expression=lambda x, positions: sort(x)[..., list(positions)],
 )
 def order_statistics(x: Array, positions: tuple[int, ...]) -> BoundCall:
     """Return those elements of the sorted last axis of `x` that are at `positions`, ascending.

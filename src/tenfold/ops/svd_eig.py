@@ -26,6 +26,7 @@ from tenfold.ops.linalg import (
     check_rhs,
     computation_dtype,
     computation_dtype_of,
+    eigh,
     matrices,
     square,
     svd,
@@ -68,6 +69,7 @@ def _eigvalsh_rule(types: tuple[Type, ...]) -> Inferred:
         SampleCall(((0, 0),)),
         SampleCall(((0, 2, 2),)),
     ],
+    expression=lambda x: eigh(x)[0],
 )
 def eigvalsh(x: Array, /) -> BoundCall:
     """Eigenvalues, rising and real, of Hermitian matrices: (..., n, n) to (..., n).
@@ -96,6 +98,12 @@ def _svdvals_multiply_adds(types: tuple[Type, ...]) -> int:
     return product(stack) * (2 * m * n * n - 2 * n**3 // 3)
 
 
+def _svdvals_back(g: Array, y: Array, x: Array) -> tuple[Array]:
+    """Giles 2008, "Collected matrix derivative results", 3.2."""
+    left, _, right = svd(x, full_matrices=False)
+    return ((left * g[..., None, :]) @ right,)
+
+
 @operation(
     bind_depends_on="types",
     rule=_svdvals_rule,
@@ -112,6 +120,7 @@ def _svdvals_multiply_adds(types: tuple[Type, ...]) -> int:
         SampleCall(((2, 3, 3),)),
         SampleCall(((0, 3),)),
     ],
+    vjp=_svdvals_back,
 )
 def svdvals(x: Array, /) -> BoundCall:
     """Singular values, falling and real, of (..., m, n): (..., k), where k is min(m, n).

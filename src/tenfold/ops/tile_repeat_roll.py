@@ -21,7 +21,7 @@ from tenfold.dtypes import FLOAT64, INT64, kind_of
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops.gathering import gather, integers
 from tenfold.ops.index_parsing import constant_array
-from tenfold.ops.reshaping import reshape
+from tenfold.ops.reshaping import broadcast_to, reshape
 
 if TYPE_CHECKING:
     from tenfold.ops.batch_rules import Members
@@ -48,6 +48,13 @@ def _tile_pieces(shapes: Sequence[Shape], counts: tuple[int, ...]) -> Any:
     ]
 
 
+def _tiled(x: Array, counts: tuple[int, ...]) -> Array:
+    shape = (*(1,) * (len(counts) - x.ndim), *x.shape)
+    copies = [length for pair in zip(counts, shape, strict=True) for length in pair]
+    rows = reshape(x, tuple(length for n in shape for length in (1, n)))
+    return reshape(broadcast_to(rows, tuple(copies)), _tile_shape(x.shape, counts))
+
+
 def _tile_members(members: Members, counts: tuple[int, ...]) -> Array:
     result: Array = members.call((members.aligned(0, len(counts)),), ((1, *counts),))
     return result
@@ -65,6 +72,7 @@ def _tile_members(members: Members, counts: tuple[int, ...]) -> Array:
         SampleCall(((2, 3),), positional=((0, 1),)),
         SampleCall(((),), positional=((3,),)),
     ],
+    expression=_tiled,
 )
 def tile(x: Array, repetitions: int | Sequence[int], /) -> BoundCall:
     """Return `x` set side by side with itself, as often on each axis as `repetitions` says, counted
@@ -109,6 +117,13 @@ def _repeat_reference(x: np.ndarray, counts: Shape, axes: Shape) -> np.ndarray:
     return x
 
 
+def _repeated(x: Array, counts: Shape, axes: Shape) -> Array:
+    count_of_axis = dict(zip(axes, counts, strict=True))
+    shape = [length for axis, n in enumerate(x.shape) for length in (n, count_of_axis.get(axis, 1))]
+    rows = reshape(x, tuple(length for n in x.shape for length in (n, 1)))
+    return reshape(broadcast_to(rows, tuple(shape)), _repeat_shape(x.shape, counts, axes))
+
+
 def _repeat_element(
     k: Body, at: ResultIndex, x: GatherSource, counts: Shape, axes: Shape
 ) -> Operand:
@@ -131,6 +146,7 @@ def _repeat_element(
     element_at=_repeat_element,
     public=False,
     batch_params=lambda _, counts, axes: (counts, tuple(axis + 1 for axis in axes)),
+    expression=_repeated,
 )
 def repeat_each(x: Array, /, counts: Shape, axes: Shape) -> BoundCall:
     """Return `x` with each position along each of `axes` repeated by a count of its own."""
@@ -223,6 +239,12 @@ def _roll_block(blocks: Sequence[tuple[int, int, int]]) -> ResultBlock:
     return ResultBlock(start, shape, 0, reads)
 
 
+def _rolled_back(
+    g: Array, y: Array, x: Array, shifts: tuple[int, ...], axes: tuple[int, ...] | None
+) -> tuple[Array]:
+    return (roll(g, tuple(-shift for shift in shifts), axes) if axes else roll(g, -sum(shifts)),)
+
+
 def _roll_members(members: Members, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> Array:
     """Batch rule; without axes each member is flattened."""
     (x,) = members.operands
@@ -246,6 +268,7 @@ def _roll_members(members: Members, shifts: tuple[int, ...], axes: tuple[int, ..
         SampleCall(((0, 3),), {"axis": 0}, (1,)),
         SampleCall(((),), positional=(2,)),
     ],
+    vjp=_rolled_back,
 )
 def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = None) -> BoundCall:
     """Return `x` with its elements moved on by `shift` positions along `axis`; those that go past

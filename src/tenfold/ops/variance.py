@@ -92,6 +92,11 @@ def _mean_reference(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
     folding=_moments_tree(_finish_squares),
     empty=False,
     public=False,
+    vjp=lambda g, y, x, axes, keepdims: (
+        2
+        * (x - mean_beside(x, axis=axes[0], keepdims=True))  # type: ignore[has-type]  # below
+        * reduce.spread(g, x.shape, axes),
+    ),
 )
 def squared_deviations(x: Array, /, *, axis: Axis, keepdims: bool = False) -> Array:
     """Sum of squared distances from the mean along one axis."""
@@ -103,6 +108,7 @@ def squared_deviations(x: Array, /, *, axis: Axis, keepdims: bool = False) -> Ar
     folding=_moments_tree(_finish_mean),
     empty=False,
     public=False,
+    vjp=lambda g, y, x, axes, keepdims: (reduce.spread(g / x.shape[axes[0]], x.shape, axes),),
 )
 def mean_beside(x: Array, /, *, axis: Axis, keepdims: bool = False) -> Array:
     """The mean along one axis, as the pass that finds the squared distances has it."""

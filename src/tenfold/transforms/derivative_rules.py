@@ -1,0 +1,421 @@
+"""Derivative rules: what a node contributes to the cotangents of its inputs.
+
+Takes a node, its cotangent and its inputs, hands on an Array for each input, or None for nothing.
+A rule follows from what the declaration of an op states: `vjp`, `partials`, `expression`, an
+element rule or a body, an index map, a contraction, a join, a gather or a scatter. An op with none
+of these raises UnsupportedError.
+
+The cotangent of a complex array is the gradient df/dx + i df/dy of a real f, as in PyTorch. So a
+derivative d contributes `conj(d) * cotangent`.
+
+>>> import tenfold as tn
+>>> x = tn.asarray([0.0, 2.0])
+>>> node = _native.node_of(x * x)
+>>> [g.tolist() for g in contributions(node, tn.asarray([1.0, 1.0]), node.inputs, (True, True))]
+[[0.0, 2.0], [0.0, 2.0]]
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import accumulate
+from typing import Any
+
+from tenfold import _native
+from tenfold._native import Array, Node, Type
+from tenfold.caches import LruCache
+from tenfold.core.index_map import Slice, is_permutation, takes_all, updated_slice
+from tenfold.core.op import Op
+from tenfold.core.shape_rules import Shape, product, row_major, whole_axes
+from tenfold.core.subgraph import Subgraph
+from tenfold.dtypes import BOOL, INT64, kind_of
+from tenfold.errors import UnsupportedError
+from tenfold.ops.arange import arange
+from tenfold.ops.assignment import put_at, set_at
+from tenfold.ops.cast import convert
+from tenfold.ops.complex import conj, real
+from tenfold.ops.contract import contract
+from tenfold.ops.create import full, zeros
+from tenfold.ops.gathering import gather
+from tenfold.ops.indexing import index_view, slice_view
+from tenfold.ops.movement import permute_dims
+from tenfold.ops.reduce import sum as sum_
+from tenfold.ops.reshaping import broadcast_to, reshape
+from tenfold.ops.segment_sum import add_at
+from tenfold.ops.selection import where
+from tenfold.transforms.call_op import Callee, exact_params
+
+Contributions = Sequence[Any]
+"""For each input an Array, for an input with several results a tuple of them, or None."""
+Needs = tuple[bool, ...]
+PullBack = Callable[[Sequence[Node], Sequence[Array | None], Sequence[Node]], list[Array | None]]
+"""From results, their cotangents and inputs to the cotangents of the inputs."""
+
+
+def contributions(
+    node: Node, g: Any, inputs: Sequence[Node], needs: Needs, pull_back: PullBack | None = None
+) -> Contributions:
+    """Return what a node contributes to those of its inputs that need it; the others are None.
+
+    `g` is its cotangent, of several results a tuple. `pull_back` differentiates the body of a call,
+    an element rule or an expression.
+    """
+    op = node.op
+    if op is None:  # a part of several results
+        (source,) = inputs
+        return [tuple(g if at == node.params[0] else None for at in range(len(source.types)))]
+    rule = _rule_of(op)
+    if rule is None:
+        raise no_rule_error(node)
+    terms = rule(_DifferentiatedNode(node, g, inputs, needs, pull_back))
+    broadcasts = op.signature.promotes
+    return [
+        None if term is None or not is_needed else _fitted(term, source, broadcasts)
+        for term, source, is_needed in zip(terms, inputs, needs, strict=True)
+    ]
+
+
+class _DifferentiatedNode:
+    """A node that is differentiated, with its operands as Arrays and numbers."""
+
+    def __init__(
+        self, node: Node, g: Any, inputs: Sequence[Node], needs: Needs, pull_back: PullBack | None
+    ) -> None:
+        self.node, self.g, self.inputs, self.needs = node, g, inputs, needs
+        self.op: Op[...] = node.op
+        self.params, self.pull_back = node.params, pull_back
+        self.operands: list[Any] = [
+            source.scalar if source.is_scalar else _native.array_of(source) for source in inputs
+        ]
+
+    def result(self) -> Any:
+        """Return its result, or the tuple of its results."""
+        if len(self.node.types) == 1:
+            return _native.array_of(self.node)
+        return _native.apply(self.op.id, tuple(self.operands), self.params)
+
+
+def no_rule_error(node: Node) -> UnsupportedError:
+    """Return the error of an operation without a rule, with the line of its call."""
+    place = "" if node.origin is None else ", and {}:{} calls it".format(*node.origin)
+    remedy = "write it by other operations, or take tn.stop_gradient of its argument"
+    return UnsupportedError(node.name, f"it has no derivative{place}", remedy=remedy)
+
+
+def _fitted(term: Any, source: Node, broadcasts: bool) -> Any:
+    """Return a contribution in the shape and the dtype of its input."""
+    if isinstance(term, tuple):
+        return term
+    type_ = source.type
+    if broadcasts and term.shape != type_.shape:
+        term = summed_to(term, type_.shape)
+    if kind_of(term.dtype) == "c" and kind_of(type_.dtype) != "c":
+        term = real(term)
+    return convert(term, type_.dtype)
+
+
+def summed_to(x: Array, shape: Shape) -> Array:
+    """Return the sums of `x` over the axes along which `shape` broadcasts to its shape."""
+    missing = x.ndim - len(shape)
+    axes = tuple(
+        axis
+        for axis in range(x.ndim)
+        if axis < missing or (shape[axis - missing] == 1 and x.shape[axis] != 1)
+    )
+    sums = sum_(x, axis=axes, keepdims=True) if axes else x
+    return broadcast_to(reshape(sums, sums.shape[missing:]), shape) if missing >= 0 else sums
+
+
+def _by_partials(call: _DifferentiatedNode) -> Contributions:
+    result, partials = call.result(), call.op.transforms.partials
+    return [
+        _scaled(call.g, partial(result, *call.operands) if callable(partial) else partial)
+        if is_needed
+        else None
+        for partial, is_needed in zip(partials, call.needs, strict=True)
+    ]
+
+
+def _scaled(g: Array, partial: Any) -> Array | None:
+    """Return the cotangent times a partial derivative, conjugated; a bool one is a mask."""
+    if isinstance(partial, Array):
+        if partial.dtype == BOOL:
+            return where(partial, g, 0)
+        return g * conj(partial) if kind_of(partial.dtype) == "c" else g * partial
+    if partial == 0:
+        return None
+    if partial in (1, -1):
+        return g if partial == 1 else -g
+    return g * complex(partial).conjugate() if isinstance(partial, complex) else g * partial
+
+
+_bodies: LruCache[Any, Subgraph] = LruCache(
+    256, "derivative expressions", "an element rule is traced once for each Types"
+)
+_vjps: LruCache[Any, tuple[Callee | None, tuple[bool, ...]]] = LruCache(
+    256, "derivatives of bodies", "equal calls have one derivative, so that these are batched"
+)
+
+
+def _of_expression(call: _DifferentiatedNode) -> Contributions:
+    """Differentiate an expression of the same values, or an element rule, inline."""
+    expression = call.op.transforms.expression or call.op.semantics.element
+    assert expression is not None, "it has one"
+    arrays = [
+        x if isinstance(x, Array) else full((), x, dtype=dtype, device=call.node.type.device)
+        for x, dtype in zip(call.operands, call.node.operands, strict=True)
+    ]
+    types = tuple([Type(x.shape, x.dtype, x.device) for x in arrays])
+    key = call.op, exact_params(call.params), types
+    body = _bodies.get(key)
+    if body is None:
+        inputs = [_native.placeholder(type_) for type_ in types]
+        result = _native.node_of(expression(*inputs, *call.params))
+        body = Subgraph(call.op.name, [result], [_native.node_of(x) for x in inputs])
+        _bodies[key] = body
+    callee, reached = _vjp_of(body, call.needs, (True,), call.pull_back)
+    terms = iter(callee.subgraph.apply([*arrays, call.g]) if callee is not None else ())
+    return [next(terms) if is_reached else None for is_reached in reached]
+
+
+def _of_call(call: _DifferentiatedNode) -> Contributions:
+    """The derivative of a call is a call: equal ones are batched as the calls are."""
+    body = call.op.semantics.body
+    assert body is not None, "a call"
+    cotangents = call.g if isinstance(call.g, tuple) else (call.g,)
+    given = tuple(g is not None for g in cotangents)
+    callee, reached = _vjp_of(body, call.needs, given, call.pull_back)
+    if callee is None:
+        return [None] * len(reached)
+    inputs = (*call.operands, *(g for g in cotangents if g is not None))
+    results = _native.apply(callee.op.id, inputs, callee.op.signature.bind(*inputs).params)
+    terms = iter(results if isinstance(results, tuple) else (results,))
+    return [next(terms) if is_reached else None for is_reached in reached]
+
+
+def _vjp_of(
+    body: Subgraph, needs: Needs, given: tuple[bool, ...], pull_back: PullBack | None
+) -> tuple[Callee | None, tuple[bool, ...]]:
+    """Return the function from inputs and cotangents of a body to the cotangents of those inputs
+    that need one and that its results depend on, and which these are.
+    """
+    key = body, needs, given
+    found = _vjps.get(key)
+    if found is not None:
+        return found
+    assert pull_back is not None, "a body is differentiated by the walk"
+    cotangents = [
+        _native.placeholder(Type(node.type.shape, node.type.dtype, node.type.device))
+        if is_given
+        else None
+        for node, is_given in zip(body.outputs, given, strict=True)
+    ]
+    wanted = [node for node, is_needed in zip(body.inputs, needs, strict=True) if is_needed]
+    terms = iter(pull_back(body.outputs, cotangents, wanted))
+    results = [next(terms) if is_needed else None for is_needed in needs]
+    outputs = [_native.node_of(x) for x in results if x is not None]
+    inputs = [*body.inputs, *(_native.node_of(g) for g in cotangents if g is not None)]
+    callee = Callee(Subgraph(f"vjp_{body.name}", outputs, inputs, body.rule)) if outputs else None
+    found = _vjps[key] = callee, tuple(x is not None for x in results)
+    return found
+
+
+def _of_update(call: _DifferentiatedNode) -> Contributions:
+    """The replaced part of the array has no cotangent; the values have that of the part."""
+    return [_native.apply(set_at.id, (call.g, 0), call.params), slice_view(call.g, call.params)]
+
+
+def _of_view(call: _DifferentiatedNode) -> Contributions:
+    """Write the cotangents where the view reads; where it repeats an element they are added."""
+    shape, g = call.operands[0].shape, call.g
+    access = call.op.reads(shape, call.params)
+    axes = [step[0] for step in access if step[0] is not None]
+    lengths = tuple(g.shape[axis] for axis in axes)
+    if len(access) == g.ndim and is_permutation(access, g.ndim) and lengths == shape:
+        return [permute_dims(g, axes)]
+    repeated = tuple(axis for axis, n in enumerate(g.shape) if n != 1 and axis not in axes)
+    if repeated:
+        g = sum_(g, axis=repeated, keepdims=True)
+    part: Slice = access, g.shape
+    if len(set(axes)) == len(axes) and takes_all(part, shape):
+        return [reshape(g, shape)]
+    base = zeros(shape, dtype=g.dtype, device=g.device)
+    return [_native.apply(set_at.id, (base, g), updated_slice(part))]
+
+
+def _of_product(call: _DifferentiatedNode) -> Contributions:
+    """Each operand has the product of the cotangent with the other one."""
+    assert call.op.rewriting.contraction is not None, "a product"
+    types = tuple(Type(x.shape, x.dtype, x.device) for x in call.operands)
+    contracted, free, conjugated = call.op.rewriting.contraction(types, *call.params)
+    factors = [
+        conj(x) if kind_of(x.dtype) == "c" and not conjugates else x
+        for x, conjugates in zip(call.operands, conjugated, strict=True)
+    ]  # conjugates of what is multiplied
+    terms: list[Array | None] = []
+    for at in (0, 1):
+        term = _factor_term(call.g, at, factors[1 - at], types, contracted, free)
+        terms.append(conj(term) if conjugated[at] and kind_of(term.dtype) == "c" else term)
+    return terms
+
+
+def _factor_term(
+    g: Array,
+    at: int,
+    other: Array,
+    types: tuple[Type, ...],
+    contracted: tuple[tuple[int, ...], tuple[int, ...]],
+    free: tuple[tuple[int, ...], tuple[int, ...]],
+) -> Array:
+    """Return the cotangent of operand `at` of a product: that of the result, contracted with the
+    other operand over its free axes, and over the axes of the stack that operand `at` lacks.
+    """
+    to = 1 - at
+    stacks = [
+        [a for a in range(type_.ndim) if a not in contracted[i] and a not in free[i]]
+        for i, type_ in enumerate(types)
+    ]
+    stack = g.ndim - len(free[0]) - len(free[1])
+    result_axes = (
+        tuple(range(stack, stack + len(free[0]))),
+        tuple(range(stack + len(free[0]), g.ndim)),
+    )
+    lacking = stack - len(stacks[at])
+    shift = stack - len(stacks[to])
+    shared = [
+        p for p in range(lacking) if p >= shift and g.shape[p] == other.shape[stacks[to][p - shift]]
+    ]
+    summed = ((*shared, *result_axes[to]), (*(stacks[to][p - shift] for p in shared), *free[to]))
+    kept = result_axes[at], contracted[to]
+    term = _native.apply(contract.id, (g, other), (summed, kept))
+    stack_left = stack - len(shared)
+    positions = {axis: stack_left + i for i, axis in enumerate((*free[at], *contracted[at]))}
+    first = stack_left - len(stacks[at])
+    positions.update({axis: first + i for i, axis in enumerate(stacks[at])})
+    order = (*range(first), *(positions[axis] for axis in range(types[at].ndim)))
+    return term if order == tuple(range(term.ndim)) else permute_dims(term, order)
+
+
+def _of_join(call: _DifferentiatedNode) -> Contributions:
+    """Each operand has its part of the cotangent."""
+    (axis,), g = call.params, call.g
+    picks: list[Any] = list(whole_axes(g.shape))
+    if g.ndim > call.operands[0].ndim:
+        return [
+            index_view(g, (*picks[:axis], at, *picks[axis + 1 :])) for at in range(g.shape[axis])
+        ]
+    lengths = [x.shape[axis] for x in call.operands]
+    starts = accumulate(lengths, initial=0)
+    return [
+        index_view(g, (*picks[:axis], (start, length, 1), *picks[axis + 1 :]))
+        for start, length in zip(starts, lengths, strict=False)
+    ]
+
+
+def _of_gather(call: _DifferentiatedNode) -> Contributions:
+    """Add the cotangents of the elements at the positions that they are taken from."""
+    (x, *indices), (axes, index_axis), g = call.operands, call.params, call.g
+    nothing: list[Array | None] = [None] * len(indices)
+    remaining = tuple(axis for axis in range(x.ndim) if axis not in axes)
+    count = g.ndim - len(remaining)
+    taken = range(index_axis, index_axis + count)
+    if index_axis:
+        g = permute_dims(g, (*taken, *(axis for axis in range(g.ndim) if axis not in taken)))
+    lengths = tuple(x.shape[axis] for axis in axes)
+    rows = indices[0]
+    if len(axes) > 1:
+        rows = _flat_positions(indices, lengths)
+    shape = (product(lengths), *(x.shape[axis] for axis in remaining))
+    sums = add_at(zeros(shape, dtype=g.dtype, device=g.device), rows, g)
+    moved = reshape(sums, (*lengths, *shape[1:]))
+    order = (*axes, *remaining)
+    inverse = tuple(order.index(axis) for axis in range(x.ndim))
+    return [moved if inverse == tuple(range(x.ndim)) else permute_dims(moved, inverse), *nothing]
+
+
+def _flat_positions(indices: Sequence[Array], lengths: Shape) -> Array:
+    """Return positions along several axes as positions in these axes, flattened."""
+    terms = []
+    for index, length, stride in zip(indices, lengths, row_major(lengths), strict=True):
+        position = convert(index, INT64)
+        terms.append(where(position < 0, position + length, position) * stride)
+    return reduce(operator.add, terms)
+
+
+def _of_sums(call: _DifferentiatedNode) -> Contributions:
+    """Sums by index: the base has the cotangent, each row that of its sum."""
+    scatter = call.op.lowering.scatter
+    assert scatter is not None, "a scatter"
+    terms: list[Array | None] = [None] * len(call.operands)
+    rows = call.operands[scatter.indices.start]
+    terms[scatter.value] = _native.apply(gather.id, (call.g, rows), ((0,), 0))
+    if scatter.base is not None:
+        terms[scatter.base] = call.g
+    return terms
+
+
+def _of_replacement(call: _DifferentiatedNode) -> Contributions:
+    """Replaced elements have no cotangent; of the values at one position the last one has it."""
+    (x, _, *indices), g = call.operands, call.g
+    (part_type,) = _native.node_of(_native.apply(gather.id, (g, *indices), call.params)).types
+    shape = part_type.shape
+    numbers = reshape(arange(product(shape), device=g.device), shape)
+    writers = zeros(x.shape, dtype=INT64, device=g.device)
+    last = _native.apply(put_at.id, (writers, numbers, *indices), call.params)
+    wins = _native.apply(gather.id, (last, *indices), call.params) == numbers
+    values = where(wins, _native.apply(gather.id, (g, *indices), call.params), 0)
+    return [_native.apply(put_at.id, (g, 0, *indices), call.params), values, *[None] * len(indices)]
+
+
+def _by_vjp(call: _DifferentiatedNode) -> Contributions:
+    assert call.op.transforms.vjp is not None, "a rule"
+    return call.op.transforms.vjp(call.g, call.result(), *call.operands, *call.params)
+
+
+def _by_inverse_view(call: _DifferentiatedNode) -> Contributions:
+    assert call.op.lowering.inverse_view is not None, "a view of all elements"
+    return [call.op.lowering.inverse_view(call.g, call.operands[0])]
+
+
+def _by_sum_of_views(call: _DifferentiatedNode) -> Contributions:
+    assert call.op.lowering.sum_of_views is not None, "a view that repeats elements"
+    return [call.op.lowering.sum_of_views(call.g, call.operands[0].shape, *call.params)]
+
+
+def _adds(op: Op[...]) -> bool:
+    return op.lowering.scatter is not None and op.lowering.scatter.kind == "add"
+
+
+DERIVATIVE_RULES: tuple[
+    tuple[Callable[[Op[...]], Any], Callable[[_DifferentiatedNode], Contributions]], ...
+] = (
+    (lambda op: op.transforms.vjp, _by_vjp),
+    (lambda op: op.transforms.partials, _by_partials),
+    (lambda op: op.transforms.zero_derivative, lambda call: [None] * len(call.inputs)),
+    (lambda op: op.semantics.body, _of_call),
+    (lambda op: op.transforms.expression or op.semantics.element, _of_expression),
+    (lambda op: op.lowering.updates, _of_update),
+    (lambda op: op.lowering.index_map, _of_view),
+    (lambda op: op.lowering.inverse_view, _by_inverse_view),
+    (lambda op: op.lowering.sum_of_views, _by_sum_of_views),
+    (lambda op: op.rewriting.contraction and not op.lowering.epilogue, _of_product),
+    (lambda op: op.lowering.joins, _of_join),
+    (lambda op: op.lowering.gathers, _of_gather),
+    (_adds, _of_sums),
+    (lambda op: op.lowering.scatter is not None and op.lowering.scatter.replaces, _of_replacement),
+)
+"""The facts from which a derivative follows, each with the rule; the first one counts."""
+
+
+def _rule_of(op: Op[...]) -> Callable[[_DifferentiatedNode], Contributions] | None:
+    return next((rule for fact, rule in DERIVATIVE_RULES if fact(op)), None)
+
+
+def has_derivative(op: Op[...]) -> bool:
+    """Whether the declaration of an op says what its derivative is."""
+    return _rule_of(op) is not None
+
+
+__all__ = ["contributions", "has_derivative", "no_rule_error", "summed_to"]

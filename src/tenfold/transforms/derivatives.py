@@ -1,0 +1,383 @@
+"""Derivatives (`tn.grad`, `tn.vjp`, `tn.jvp`): the reverse walk over a graph, without a tape.
+
+Takes results and the arrays to differentiate by, hands on ordinary lazy arrays: values and
+gradients are computed together, and a gradient can be differentiated again. The vector-Jacobian
+product is primitive; the Jacobian-vector product is its transpose in the cotangent.
+
+>>> import tenfold as tn
+>>> tn.grad(lambda x: tn.sum(x * x))(tn.asarray([1.0, 2.0])).tolist()
+[2.0, 4.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array, Node, Scope
+from tenfold.core.callable_signature import name_of
+from tenfold.core.graph import Graph
+from tenfold.core.index_map import whole_slice
+from tenfold.core.interpreter import ORIGIN, interpret_backward
+from tenfold.core.op import Kind
+from tenfold.core.pytree import TreeDef, flatten
+from tenfold.dtypes import kind_of
+from tenfold.errors import DTypeError, RunError, ShapeError
+from tenfold.interop.asarray import asarray
+from tenfold.ops.create import ones, zeros
+from tenfold.ops.indexing import capture, slice_view
+from tenfold.transforms.derivative_rules import contributions
+from tenfold.transforms.loop_carry import checked_callable
+
+
+def pull_back(
+    outputs: Sequence[Node], cotangents: Sequence[Array | None], wrt: Sequence[Node]
+) -> list[Array | None]:
+    """Return the cotangents of `wrt`; None for a node that no output depends on."""
+    graph, depends = _history(outputs, set(wrt))
+
+    def rule(node: Node, g: Any, inputs: Sequence[Node]) -> Sequence[Any]:
+        needs = tuple([depends[source] for source in inputs])
+        with Scope((ORIGIN, node.origin or ORIGIN.get())):
+            return contributions(node, g, inputs, needs, pull_back)
+
+    reached = [g if depends[node] else None for node, g in zip(outputs, cotangents, strict=True)]
+    leaves = interpret_backward(graph, reached, rule, _sum_of_contributions)
+    return [leaves.get(node) for node in wrt]
+
+
+def _sum_of_contributions(x: Any, y: Any) -> Any:
+    """Add two contributions; those to several results are tuples, with None for nothing."""
+    if not isinstance(x, tuple):
+        return x + y
+    pairs = zip(x, y, strict=True)
+    return tuple([a if b is None else b if a is None else a + b for a, b in pairs])
+
+
+def _history(outputs: Sequence[Node], wrt: set[Node]) -> tuple[Graph, dict[Node, bool]]:
+    """Return the graph of outputs down to `wrt` and leaves, and which of its nodes depend on `wrt`.
+
+    Unlike other graphs it goes through computed nodes that keep their history.
+    """
+    inputs: dict[Node, tuple[Node, ...]] = {}
+    stack = list(outputs)
+    while stack:
+        node = stack.pop()
+        if node not in inputs:
+            inputs[node] = sources = () if node in wrt else node.inputs
+            stack.extend(sources)
+    # The number of a node is above those of its inputs.
+    nodes = sorted(inputs, key=lambda node: node.creation_number)
+    depends: dict[Node, bool] = {}
+    for node in nodes:
+        is_reached = any(depends[source] for source in inputs[node])
+        depends[node] = node in wrt or (is_reached and _passes_cotangents(node))
+    position = {node: at for at, node in enumerate(nodes)}
+    edges = [
+        tuple([position[source] for source in inputs[node]]) if depends[node] else ()
+        for node in nodes
+    ]
+    nothing = [False] * len(nodes)
+    graph = Graph(nodes, edges, nothing, nothing, tuple([position[node] for node in outputs]))
+    return graph, depends
+
+
+def _passes_cotangents(node: Node) -> bool:
+    """Whether a result of a node is floating, and its derivative is not 0 everywhere."""
+    if node.op is not None and node.op.transforms.zero_derivative:
+        return False
+    types = node.types if node.op is not None else (node.type,)
+    return any(kind_of(type_.dtype) in "fc" for type_ in types)
+
+
+def grad_of(loss: Any, wrt: Any, cotangents: Any = None, missing: str = "zeros") -> Any:
+    """Return the gradients of `loss` by `wrt`: the derivatives of a graph that exists already.
+
+    `loss` is a real array of one element; or, with `cotangents` of the same structure, an array or
+    a tree of arrays (tuple, list, dict, dataclass) of any shapes. `wrt` is an array or a tree; the
+    gradients have its structure, shapes and dtypes. They are lazy: evaluate them with the loss.
+    `missing="error"` raises RunError for an array that the loss does not depend on; else its
+    gradient is 0, as it is through integers, comparisons and roundings.
+
+    The gradient by complex z = x + iy is df/dx + i df/dy, so that `z -= rate * gradient` descends.
+
+    Raises RunError where a node was computed, so that what it was made of is forgotten: `tn.watch`
+    before keeps that. Raises UnsupportedError for an operation without derivative, with its line.
+    ShapeError and DTypeError: a loss that is not one real number, an array that is not floating.
+
+    >>> import tenfold as tn
+    >>> w = tn.asarray([1.0, 2.0])
+    >>> loss = tn.sum(w * w * w)
+    >>> tn.grad_of(loss, w).tolist()
+    [3.0, 12.0]
+    """
+    if missing not in ("zeros", "error"):
+        raise ValueError(f"missing={missing!r} is neither 'zeros' nor 'error'")
+    results, structure = _arrays_of("tn.grad_of", loss)
+    leaves, wrt_structure = _arrays_of("tn.grad_of", wrt)
+    seeds = _seeds("tn.grad_of", results, structure, cotangents)
+    _check_floating("tn.grad_of", leaves)
+    nodes = [_native.node_of(x) for x in leaves]
+    outputs = [_native.node_of(x) for x in results]
+    _check_history(outputs, nodes)
+    return wrt_structure.unflatten(_gradients(outputs, seeds, nodes, missing))
+
+
+def _gradients(
+    outputs: Sequence[Node], seeds: Sequence[Array], wrt: Sequence[Node], missing: str = "zeros"
+) -> list[Array]:
+    terms = pull_back(outputs, seeds, wrt)
+    unreached = [at for at, term in enumerate(terms) if term is None]
+    if missing == "error" and unreached:
+        at = unreached[0]
+        rule = f"the result does not depend on array {at} of wrt, or through integers alone"
+        remedy = "leave it out, or ask for zeros with missing='zeros'"
+        raise RunError("tn.grad_of", rule, [_native.array_of(wrt[at])], remedy)
+    return [
+        zeros(node.type.shape, dtype=node.type.dtype, device=node.type.device)
+        if term is None
+        else term
+        for node, term in zip(wrt, terms, strict=True)
+    ]
+
+
+def _check_history(outputs: Sequence[Node], wrt: Sequence[Node]) -> None:
+    """Raise RunError for a computed node that may depend on an array that was not watched."""
+    numbers = [node.creation_number for node in wrt if not node.watched and not _is_input(node)]
+    if not numbers:
+        return
+    oldest = min(numbers)
+    graph, _ = _history(outputs, set(wrt))
+    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
+        is_lost = not inputs and node.name != "leaf" and not node.pending and not node.inputs
+        if not is_lost or node in wrt or node.creation_number <= oldest:
+            continue
+        if node.op is not None and node.op.semantics.kind == Kind.VALUE:
+            continue
+        place = "" if node.origin is None else " at {}:{}".format(*node.origin)
+        rule = f"the result of {node.name}{place} is computed: what it was made of is forgotten"
+        remedy = "call tn.watch(x) on the arrays of wrt first: then what is made of them keeps it"
+        raise RunError("tn.grad_of", rule, [_native.array_of(node)], remedy)
+
+
+def _is_input(node: Node) -> bool:
+    """Whether a node is an input of a traced function, so that no value can be made of it."""
+    return node.name == "leaf" and node.value() is None
+
+
+def watch(x: Array) -> Array:
+    """Let arrays that are made of `x` from now on keep their history, and return `x`.
+
+    What is made of `x` can then be differentiated after it was computed, or printed. History is
+    memory: it goes with the last array that was made of `x`, or when `x` is watched again after an
+    assignment. Raises TypeError for a view or a window, and DTypeError unless `x` is floating.
+
+    >>> import tenfold as tn
+    >>> x = tn.watch(tn.asarray([1.0, 2.0]))
+    >>> y = tn.exp(x)
+    >>> loss = tn.sum(y * y).wait()
+    >>> tn.grad_of(loss, x).shape
+    (2,)
+    """
+    _check_floating("tn.watch", [x])
+    if x.base is not None or _native.window_of(x) is not None:
+        rule = "a view, or a window on memory of yours, is not watched"
+        raise DTypeError("tn.watch", rule, [x], "watch the array that it shows, or a copy")
+    value = _native.node_of(x).value()
+    fresh = _same_values(x) if value is None else _native.value_array(value)
+    node = _native.node_of(fresh)
+    node.watch(forget=True)
+    _native.rebind(x, node)
+    return x
+
+
+def _same_values(x: Array) -> Array:
+    """Return an Array of the same values, made of `x` by a node of its own."""
+    return capture(slice_view(x, whole_slice(x.shape)))
+
+
+def _watched(x: Array) -> Array:
+    """Return the values of `x` as a watched Array of its own."""
+    fresh = _same_values(x)
+    _native.node_of(fresh).watch()
+    return fresh
+
+
+def grad(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Return the function that computes the gradient of `function`, a real array of one element.
+
+    `argnums` are the positional arguments to differentiate by: floating arrays or numbers, or trees
+    of them; for several the gradients are a tuple. With `has_aux` the function returns (result,
+    anything), and its gradient function (gradient, anything). `function` runs in each call, on
+    arrays, so it may branch on their values. Errors and conventions are those of `tn.grad_of`.
+
+    >>> import tenfold as tn
+    >>> tn.grad(lambda x, y: tn.sum(tn.sin(x) * y), argnums=1)(tn.zeros(2), tn.ones(2)).tolist()
+    [0.0, 0.0]
+    """
+    with_value = value_and_grad(function, argnums, has_aux)
+
+    @wraps(function)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, gradients = with_value(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
+
+    return gradient
+
+
+def value_and_grad(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Return the function that computes the value of `function` and its gradient: see `tn.grad`.
+
+    Both are lazy; evaluated together, as with `tn.eval(value, gradient)`, they share their kernels.
+
+    >>> import tenfold as tn
+    >>> value, gradient = tn.value_and_grad(lambda x: tn.sum(x**3))(tn.asarray([1.0, 2.0]))
+    >>> value.item(), gradient.tolist()
+    (9.0, [3.0, 12.0])
+    """
+    checked_callable("tn.grad", function)
+    positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    @wraps(function)
+    def with_gradient(*args: Any, **kwargs: Any) -> Any:
+        arguments = list(args)
+        leaves, structures = [], []
+        for at in positions:
+            if not -len(args) <= at < len(args):
+                rule = f"argument {at} of {name_of(function)} is not given by position"
+                raise ShapeError("tn.grad", rule, remedy="argnums count positional arguments")
+            arrays, structure = _inputs_of("tn.grad", arguments[at])
+            arguments[at] = structure.unflatten(arrays)
+            leaves.append([_native.node_of(x) for x in arrays])
+            structures.append(structure)
+        value = function(*arguments, **kwargs)
+        if has_aux and not (isinstance(value, tuple) and len(value) == 2):
+            rule = f"{name_of(function)} did not return a pair (result, anything)"
+            raise DTypeError("tn.grad", rule, remedy="return a pair, or leave out has_aux")
+        loss = value[0] if has_aux else value
+        results, structure = _arrays_of("tn.grad", loss)
+        seeds = _seeds("tn.grad", results, structure, None)
+        wrt = [node for nodes in leaves for node in nodes]
+        terms = iter(_gradients([_native.node_of(x) for x in results], seeds, wrt))
+        gradients = tuple(
+            [
+                structure.unflatten([next(terms) for _ in nodes])
+                for structure, nodes in zip(structures, leaves, strict=True)
+            ]
+        )
+        return value, gradients[0] if isinstance(argnums, int) else gradients
+
+    return with_gradient
+
+
+def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Return the result of `function` at `primals`, and the function from a cotangent of the result
+    to the tuple of cotangents of `primals`: the vector-Jacobian product.
+
+    Arguments and results are floating arrays or trees of them. With `has_aux` the function returns
+    (result, anything), and that is the third item. The cotangent of a complex array is conjugate:
+    see `tn.grad_of`.
+
+    >>> import tenfold as tn
+    >>> y, pull = tn.vjp(lambda x: x * x, tn.asarray([1.0, 2.0]))
+    >>> pull(tn.asarray([1.0, 10.0]))[0].tolist()
+    [2.0, 40.0]
+    """
+    arrays, structure = _inputs_of("tn.vjp", primals)
+    wrt = [_native.node_of(x) for x in arrays]
+    value = checked_callable("tn.vjp", function)(*structure.unflatten(arrays))
+    value, *aux = value if has_aux else (value,)
+    results, result_structure = _arrays_of("tn.vjp", value)
+    outputs = [_native.node_of(x) for x in results]
+
+    def pull(cotangent: Any) -> Any:
+        seeds = _seeds("tn.vjp", results, result_structure, cotangent)
+        return structure.unflatten(_gradients(outputs, seeds, wrt))
+
+    return (value, pull, *aux)
+
+
+def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
+    """Return the result of `function` at `primals`, and its derivative along `tangents`: the
+    Jacobian-vector product.
+
+    Both are tuples with an item for each argument, of the same structures, shapes and dtypes.
+
+    >>> import tenfold as tn
+    >>> x, direction = tn.asarray([1.0, 2.0]), tn.asarray([1.0, 0.0])
+    >>> tn.jvp(lambda x: x * x, (x,), (direction,))[1].tolist()
+    [2.0, 0.0]
+    """
+    arrays, structure = _inputs_of("tn.jvp", tuple(primals))
+    wrt = [_native.node_of(x) for x in arrays]
+    value = checked_callable("tn.jvp", function)(*structure.unflatten(arrays))
+    results, result_structure = _arrays_of("tn.jvp", value)
+    directions = _seeds("tn.jvp", arrays, structure, tuple(tangents))
+    # The cotangents of the arguments are linear in those of the results, `duals`: their transpose
+    # maps tangents of the arguments to tangents of the results, whatever the values of `duals`.
+    duals = [_watched(zeros(x.shape, dtype=x.dtype, device=x.device)) for x in results]
+    terms = pull_back([_native.node_of(x) for x in results], duals, wrt)
+    pairs = [(x, v) for x, v in zip(terms, directions, strict=True) if x is not None]
+    outputs, seeds = [_native.node_of(x) for x, _ in pairs], [v for _, v in pairs]
+    derivatives = _gradients(outputs, seeds, [_native.node_of(x) for x in duals])
+    return value, result_structure.unflatten(derivatives)
+
+
+def _arrays_of(operation: str, tree: Any) -> tuple[list[Array], TreeDef]:
+    """Return the Arrays of a tree, which may have numbers in their places, and its structure."""
+    leaves, structure = flatten(tree)
+    arrays = []
+    for leaf in leaves:
+        if not isinstance(leaf, (Array, np.ndarray, np.generic, float, complex)):
+            rule = f"{type(leaf).__name__} has no derivative"
+            raise DTypeError(operation, rule, remedy="give floating arrays, or trees of them")
+        arrays.append(leaf if isinstance(leaf, Array) else asarray(leaf))
+    return arrays, structure
+
+
+def _inputs_of(operation: str, tree: Any) -> tuple[list[Array], TreeDef]:
+    """Return the Arrays of arguments as watched Arrays of their own, and the structure."""
+    arrays, structure = _arrays_of(operation, tree)
+    _check_floating(operation, arrays)
+    return [_watched(x) for x in arrays], structure
+
+
+def _check_floating(operation: str, arrays: Sequence[Any]) -> None:
+    for x in arrays:
+        if not isinstance(x, Array) or kind_of(x.dtype) not in "fc":
+            kind = x.dtype if isinstance(x, Array) else type(x).__name__
+            rule = f"there is no derivative by {kind}"
+            raise DTypeError(operation, rule, remedy="convert it with tn.astype(x, tn.float64)")
+
+
+def _seeds(
+    operation: str, results: Sequence[Array], structure: TreeDef, cotangents: Any
+) -> list[Array]:
+    """Return the cotangents of results: those given, or that of one real number."""
+    if cotangents is None:
+        if len(results) != 1 or results[0].size != 1 or kind_of(results[0].dtype) != "f":
+            rule = "the result to differentiate is not one real number"
+            remedy = "take tn.sum(...), or give cotangents with tn.grad_of or tn.vjp"
+            raise ShapeError(operation, rule, results[:4], remedy)
+        (x,) = results
+        return [ones(x.shape, dtype=x.dtype, device=x.device)]
+    arrays, given = _arrays_of(operation, cotangents)
+    if given != structure:
+        rule = f"cotangents {given} do not have the structure {structure} of the result"
+        raise ShapeError(operation, rule, remedy="give an array for each array")
+    for g, x in zip(arrays, results, strict=True):
+        if g.shape != x.shape or g.dtype != x.dtype:
+            rule = "a cotangent or a tangent has another shape or dtype than its array"
+            raise ShapeError(operation, rule, [g, x], "give one of the shape and dtype of each")
+    return arrays
+
+
+__all__ = ["grad", "grad_of", "jvp", "pull_back", "value_and_grad", "vjp", "watch"]

@@ -1,0 +1,203 @@
+"""The derivative of each operation: against central differences, forward against reverse, twice.
+
+The cases are made from the table of operations: an operation without a rule, without a word in its
+declaration and without a place in `WITHOUT_RULE` fails.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.core.callable_signature import signature_of
+from tenfold.core.op import OPS, Kind, Op, Operation, SampleCall
+from tenfold.core.pytree import flatten
+from tenfold.dtypes import kind_of
+from tenfold.errors import UnsupportedError
+from tenfold.testing import check_gradients
+from tenfold.transforms.derivative_rules import has_derivative
+
+WITHOUT_RULE = {
+    *("linalg.cond", "linalg.eig", "linalg.eigvals", "linalg.lu", "linalg.qr", "linalg.sqrtm"),
+    *("linalg.svd", "linalg.pinv", "linalg.lstsq", "linalg.solve_banded", "segment_prod"),
+}
+"""Operations that raise UnsupportedError."""
+READS_VALUES = {"unique_all", "unique_counts", "unique_inverse", "unique_values"}
+"""They compute their operand at the call, and raise UnsupportedError for one that is watched."""
+NO_DIFFERENCES = {
+    *("nextafter", "stop_gradient"),  # 0 by declaration
+    "assume",  # the value is a promise
+}
+INTERNAL_WITHOUT_RULE = {
+    *("scan", "while_loop", "cond"),
+    *("gemm", "syrk", "trmm", "solve", "inv", "det", "regular_factors"),  # rules make them
+}
+SECOND_ORDER = {"matmul", "linalg.solve", "linalg.inv", "prod", "cumulative_prod", "var", "softmax"}
+DOMAINS: dict[str, tuple[float, float]] = {"acosh": (1.2, 2.0)}
+EMPTY_OR_CONSTANT = {"segment_max", "segment_min", "segment_mean", "logsumexp", "std"}
+"""Of no rows they are infinite or NaN, and so is the derivative of a deviation of one number."""
+EXTRA = {
+    "linalg.cholesky": [SampleCall(((3, 3),)), SampleCall(((2, 2, 2),), {"upper": True})],
+    "linalg.solve_triangular": [SampleCall(((3, 3), (3, 2)), {"lower": True})],
+    "einsum": [SampleCall(((2, 3, 4), (4, 3), (2, 5)))],
+    "view_as_real": [SampleCall(((3,),))],
+    "astype": [SampleCall(((3,),), {}, ("float64",))],
+}
+
+
+def is_elementwise(operation: Operation[...]) -> bool:
+    semantics = operation.semantics if isinstance(operation, Op) else None
+    return semantics is not None and semantics.kind is Kind.MAP and semantics.dtypes is not None
+
+
+def samples_of(name: str, operation: Operation[...]) -> list[SampleCall]:
+    if is_elementwise(operation):
+        return [SampleCall(((2, 3),) * len(signature_of(operation.function).parameters))]
+    samples = list(EXTRA.get(name, operation.samples))
+    return [s for s in samples if s.shapes and s.arguments.get("dtype") is None]
+
+
+def operands_of(name: str, operation: Operation[...], sample: SampleCall) -> list[np.ndarray]:
+    rng = np.random.default_rng(sum(map(ord, name)))
+    low, high = DOMAINS.get(name, (0.2, 0.8))
+    operands = []
+    for shape in sample.shapes:
+        x = rng.uniform(low, high, shape)
+        if operation.namespace == "linalg" and len(shape) > 1 and shape[-1] == shape[-2]:
+            n = shape[-1]
+            x = (x + np.swapaxes(x, -1, -2)) / 2 + np.diag(np.arange(n, 2.0 * n))
+        operands.append(x)
+    return operands
+
+
+def function_of(
+    name: str, operation: Operation[...], sample: SampleCall
+) -> Callable[..., list[tn.Array]]:
+    """Return the function from the operands to the floating results."""
+    positional = [
+        tn.asarray(value) if isinstance(value, np.ndarray) else value for value in sample.positional
+    ]
+
+    def call(*arrays: Any) -> list[tn.Array]:
+        if name == "einsum":
+            result = tn.einsum("ijk,kj,il->l", *arrays)
+        elif name in ("concat", "stack", "linalg.multi_dot"):
+            result = operation(list(arrays), *positional, **sample.arguments)
+        else:
+            result = operation(*arrays, *positional, **sample.arguments)
+        leaves = flatten(result)[0]
+        return [x for x in leaves if isinstance(x, tn.Array) and kind_of(x.dtype) in "fc"]
+
+    return call
+
+
+TABLE = {
+    name: operation
+    for name, operation in sorted(OPS.items())
+    if operation.namespace != "random" and samples_of(name, operation)
+}
+ROWS = [
+    pytest.param(name, sample, id=f"{name}-{number}")
+    for name, operation in TABLE.items()
+    for number, sample in enumerate(samples_of(name, operation))
+    if name not in NO_DIFFERENCES
+    and not (
+        name in EMPTY_OR_CONSTANT | WITHOUT_RULE | READS_VALUES
+        and any(0 in shape for shape in sample.shapes)
+    )
+]
+
+
+def order_of(name: str) -> int:
+    return 2 if name in SECOND_ORDER or is_elementwise(OPS[name]) else 1
+
+
+@pytest.mark.parametrize(("name", "sample"), ROWS)
+def test_derivatives_equal_differences(name: str, sample: SampleCall) -> None:
+    operation = OPS[name]
+    function = function_of(name, operation, sample)
+    operands = operands_of(name, operation, sample)
+    if name in EMPTY_OR_CONSTANT and sample.positional:
+        sample = sample._replace(positional=(np.arange(len(operands[0])) % 2, 2))
+        function = function_of(name, operation, sample)
+    if name in ("view_as_real", "fft.ifft", "fft.irfft", "fft.hfft"):
+        operands = [x + 0.5j * x[::-1] for x in operands]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a mean of nothing
+            if not function(*map(tn.asarray, operands)):
+                return  # its results are integers
+    except TypeError:
+        assert operation.page == "bitwise"
+        return
+    if name in WITHOUT_RULE | READS_VALUES:
+        with pytest.raises(UnsupportedError, match="derivative"):
+            tn.grad(lambda *xs: tn.sum(tn.real(function(*xs)[0])))(*operands)
+        return
+    if name == "std" and operands[0].size == 1:
+        return
+    check_gradients(function, *operands, order=order_of(name))
+
+
+COMPLEX = [
+    *("add", "subtract", "multiply", "divide", "negative", "positive", "reciprocal", "square"),
+    *("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "sin", "cos", "tan", "sinh", "cosh"),
+    *("tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "exp2", "pow", "abs", "abs2"),
+    *("conj", "real", "imag", "sign", "sum", "prod", "mean", "cumulative_sum", "cumulative_prod"),
+    *("matmul", "vecdot", "tensordot", "where", "var", "concat", "pad", "roll", "tril", "take"),
+    *("linalg.solve", "linalg.inv", "linalg.det", "linalg.norm", "linalg.cholesky", "fft.fft"),
+    *("fft.ifft", "fft.irfft", "linalg.eigvalsh", "linalg.slogdet", "linalg.expm", "outer"),
+]
+
+
+@pytest.mark.parametrize("name", [n for n in COMPLEX if samples_of(n, OPS[n])])
+def test_complex_gradients_are_those_by_both_parts(name: str) -> None:
+    operation = OPS[name]
+    sample = samples_of(name, operation)[0]
+    rng = np.random.default_rng(3)
+    operands = [
+        x + 0.2j * rng.uniform(0.1, 1, x.shape) for x in operands_of(name, operation, sample)
+    ]
+    if name in ("linalg.cholesky", "linalg.eigvalsh"):
+        operands = [(x + np.conj(np.swapaxes(x, -1, -2))) / 2 for x in operands]
+        check_gradients(lambda x: tn.abs(operation(x)), *operands)  # Hermitian up to its triangle
+        return
+    if name == "where":
+        operands = [operands[0].real, *operands[1:]]
+    check_gradients(function_of(name, operation, sample), *operands)
+
+
+def declared_ops() -> Iterator[Op[...]]:
+    """Yield the operations of the library, those without a public name too."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("tenfold.")]
+    found = {id(op): op for m in modules for op in vars(m).values() if isinstance(op, Op)}
+    yield from found.values()
+
+
+def test_each_operation_has_a_rule_or_a_word() -> None:
+    without = set()
+    for op in declared_ops():
+        name = op.full_name
+        if has_derivative(op) or op.semantics.body is not None or op.semantics.opaque:
+            continue
+        if name in TABLE and not op.semantics.creates:
+            continue  # tried above: its results are integers, or it raises
+        without.add(name)
+    creations = {"full", "eye", "arange", "linspace", "assume"}
+    random = {n for n in without if n in OPS and OPS[n].namespace == "random"}
+    random |= {op.full_name for op in declared_ops() if op.semantics.creates}
+    unknown = without - creations - random - INTERNAL_WITHOUT_RULE - WITHOUT_RULE
+    assert not unknown, "declare partials=, vjp=, expression= or zero_derivative="
+
+
+def test_results_of_a_zero_derivative_are_constant_almost_everywhere() -> None:
+    zero = {op.full_name for op in declared_ops() if op.transforms.zero_derivative}
+    assert zero == {
+        *("ceil", "floor", "round", "trunc", "floor_divide", "nextafter", "stop_gradient")
+    }
