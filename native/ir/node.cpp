@@ -1,6 +1,8 @@
 #include "ir/node.h"
 
 #include <algorithm>
+#include <optional>
+#include <unordered_set>
 
 #include "threads/fork_safe_lock.h"
 
@@ -50,7 +52,8 @@ void set_inputs(Node* node, std::span<Node* const> inputs) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         retain(inputs[i]);
         slots[i] = inputs[i];
-        if (inputs[i]->watched || inputs[i]->keeps_history) node->keeps_history = 1;
+        if (!node->op->zero_derivative && (inputs[i]->watched || inputs[i]->keeps_history))
+            node->keeps_history = 1;
         if (is_computed(inputs[i])) continue; // the second line of its memory stays where it is
         kind |= inputs[i]->kind.load(std::memory_order_relaxed);
         depth = std::max(depth, inputs[i]->depth.load(std::memory_order_relaxed));
@@ -106,6 +109,45 @@ void free_nodes(Node* node) {
         free_input_slots(node->inline_inputs[0], node->input_count);
         delete node;
     }
+}
+
+// The inputs of a computed node, which are released where this ends.
+class DroppedInputs {
+  public:
+    DroppedInputs() = default;
+    DroppedInputs(const DroppedInputs&) = delete;
+    DroppedInputs& operator=(const DroppedInputs&) = delete;
+    void take(Node& node) {
+        inline_ = node.inline_inputs;
+        count_ = node.input_count;
+        node.input_count = 0;
+    }
+    ~DroppedInputs() {
+        Node* const* slots =
+            count_ > inline_.size() ? reinterpret_cast<Node* const*>(inline_[0]) : inline_.data();
+        for (std::size_t i = 0; i < count_; ++i) release(slots[i]);
+        free_input_slots(inline_[0], count_);
+    }
+
+  private:
+    std::array<Node*, 2> inline_{};
+    std::size_t count_ = 0;
+};
+
+// The nodes below and including the roots that keep their history; nothing if one is watched.
+std::optional<std::vector<Ref<Node>>> nodes_with_history(std::span<Node* const> roots) {
+    std::vector<Ref<Node>> nodes, stack;
+    std::unordered_set<Node*> visited;
+    for (Node* root : roots) stack.emplace_back(root);
+    while (!stack.empty()) {
+        Ref<Node> node = std::move(stack.back());
+        stack.pop_back();
+        if (node->watched) return {};
+        if (!node->keeps_history || !visited.insert(node.get()).second) continue;
+        for (Ref<Node>& input : inputs_of(node.get())) stack.push_back(std::move(input));
+        nodes.push_back(std::move(node));
+    }
+    return nodes;
 }
 
 // Stores the counts it finds; `budget`: how many nodes it may visit. It holds the locks of all
@@ -218,28 +260,36 @@ void watch(Node* node, bool forget) {
     if (forget) node->keeps_history = 0;
 }
 
+void stop_watching(Node* node) {
+    NodeSpinLock lock(node);
+    node->watched = 0;
+}
+
+bool is_made_of_watched(Node* node) { return !nodes_with_history({&node, 1}).has_value(); }
+
+void forget_history(std::span<Node* const> roots) {
+    std::optional<std::vector<Ref<Node>>> nodes = nodes_with_history(roots);
+    if (!nodes) return;
+    for (Ref<Node>& node : *nodes) {
+        DroppedInputs dropped;
+        NodeSpinLock lock(node.get());
+        node->keeps_history = 0;
+        if (node->value) dropped.take(*node);
+    }
+}
+
 void publish(Node* node, Ref<Value> value) {
-    std::array<Node*, 2> inline_inputs{};
-    std::size_t count = 0;
+    DroppedInputs dropped;
     {
         NodeSpinLock lock(node);
         if (node->value) return;
         node->value = std::move(value);
-        if (!node->keeps_history) {
-            inline_inputs = node->inline_inputs;
-            count = node->input_count;
-            node->input_count = 0;
-        }
+        if (!node->keeps_history) dropped.take(*node);
         node->kind.store(VALUE, std::memory_order_relaxed);
         node->assignments.store(0, std::memory_order_relaxed);
         node->depth.store(0, std::memory_order_relaxed);
         node->pending.store(false, std::memory_order_release); // is_settled
     }
-    Node* const* slots = count > inline_inputs.size()
-                             ? reinterpret_cast<Node* const*>(inline_inputs[0])
-                             : inline_inputs.data();
-    for (std::size_t i = 0; i < count; ++i) release(slots[i]);
-    free_input_slots(inline_inputs[0], count);
 }
 
 std::vector<Ref<Node>> inputs_of(Node* node) {

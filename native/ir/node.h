@@ -130,6 +130,11 @@ void set_storable_bytes(uint64_t bytes);
 void publish(Node* node, Ref<Value> value);
 // From now on nodes that are made of this one keep their history; `forget`: it keeps none itself.
 void watch(Node* node, bool forget);
+void stop_watching(Node* node);
+// Whether a node was made of one that is watched.
+bool is_made_of_watched(Node* node);
+// From now on no node below keeps its history, unless one of them is watched.
+void forget_history(std::span<Node* const> roots);
 
 // The inputs as counted references, safe against a publish by another thread.
 std::vector<Ref<Node>> inputs_of(Node* node);

@@ -50,6 +50,7 @@ struct Op {
     // Whether it may be computed before its readers are known: no rule that changes bits matches it
     // with them.
     bool rule_free = false;
+    bool zero_derivative = false; // no derivative goes through it: it keeps no history
 };
 
 Op& declare_op(std::string name);

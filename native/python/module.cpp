@@ -34,12 +34,12 @@ Op& known_op(uint32_t id) {
 
 uint32_t declare_python_op(nb::object python, const std::string& name, bool view, bool shows_part,
                            bool can_fail, bool whole_exponent, bool updates,
-                           const std::string& shapes, bool rule_free, const std::string& folding,
-                           uint32_t weight, uint32_t num_arguments, bool pure, bool merges,
-                           bool unbounded_time, bool multiplies, bool contracts, bool creates,
-                           bool constant_fill, bool gathers, bool scatters, bool joins,
-                           bool keeps_products, bool shares_factors, bool per_member,
-                           bool is_permanent) {
+                           const std::string& shapes, bool rule_free, bool zero_derivative,
+                           const std::string& folding, uint32_t weight, uint32_t num_arguments,
+                           bool pure, bool merges, bool unbounded_time, bool multiplies,
+                           bool contracts, bool creates, bool constant_fill, bool gathers,
+                           bool scatters, bool joins, bool keeps_products, bool shares_factors,
+                           bool per_member, bool is_permanent) {
     Op& op = declare_op(name);
     op.python = python.ptr();
     op.is_permanent = is_permanent;
@@ -68,6 +68,7 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
     op.shares_factors = shares_factors;
     op.per_member = per_member;
     op.rule_free = rule_free;
+    op.zero_derivative = zero_derivative;
     if (folding == "each") op.folding = Op::each;
     if (folding == "as one") op.folding = Op::as_one;
     if (folding == "any order") op.folding = Op::any_order;
@@ -176,12 +177,12 @@ NB_MODULE(_native_once, module) {
     module.def("declared_ops", declared_ops);
     module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "shows_part"_a,
                "can_fail"_a, "whole_exponent"_a, "updates"_a = false, "shapes"_a = "",
-               "rule_free"_a = false, "folding"_a = "", "weight"_a = 1, "num_arguments"_a = 0,
-               "pure"_a = true, "merges"_a = true, "unbounded_time"_a = false,
-               "multiplies"_a = false, "contracts"_a = false, "creates"_a = false,
-               "constant_fill"_a = false, "gathers"_a = false, "scatters"_a = false,
-               "joins"_a = false, "keeps_products"_a = false, "shares_factors"_a = false,
-               "per_member"_a = false, "is_permanent"_a = true);
+               "rule_free"_a = false, "zero_derivative"_a = false, "folding"_a = "", "weight"_a = 1,
+               "num_arguments"_a = 0, "pure"_a = true, "merges"_a = true,
+               "unbounded_time"_a = false, "multiplies"_a = false, "contracts"_a = false,
+               "creates"_a = false, "constant_fill"_a = false, "gathers"_a = false,
+               "scatters"_a = false, "joins"_a = false, "keeps_products"_a = false,
+               "shares_factors"_a = false, "per_member"_a = false, "is_permanent"_a = true);
     module.def("bind_symbol", [](const std::string& symbol, uint32_t op) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");

@@ -377,11 +377,12 @@ void declare_nodes(nb::module_& module) {
                          return self.node->is_scalar() ? 0 : self.node->creation_number();
                      })
         .def_prop_ro("watched", [](const NodeHandle& self) { return bool(self.node->watched); })
-        .def_prop_ro("keeps_history",
-                     [](const NodeHandle& self) { return bool(self.node->keeps_history); })
+        .def_prop_ro("is_made_of_watched",
+                     [](const NodeHandle& self) { return is_made_of_watched(self.node.get()); })
         .def(
             "watch", [](const NodeHandle& self, bool forget) { watch(self.node.get(), forget); },
             "forget"_a = false)
+        .def("stop_watching", [](const NodeHandle& self) { stop_watching(self.node.get()); })
         .def(
             "passed_through",
             [](const NodeHandle& self, bool mark) {
@@ -424,6 +425,7 @@ void declare_nodes(nb::module_& module) {
         return node ? node_to_python(Ref<Node>(node)) : nb::none();
     });
     module.def("readers_of", readers_to_python, "node"_a);
+    module.def("forget_history", [](nb::handle nodes) { forget_history(nodes_from(nodes)); });
     module.def("references_of", references_of, "node"_a);
     module.def("identity_of", identity_of, "value"_a);
     module.def("array_of", [](const NodeHandle& node) { return nb::steal(new_array(node.node)); });

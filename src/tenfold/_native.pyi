@@ -129,13 +129,14 @@ class Node:
     @property
     def watched(self) -> bool: ...
     @property
-    def keeps_history(self) -> bool:
-        """Whether its inputs stay after it is computed: it was made of a watched node."""
+    def is_made_of_watched(self) -> bool:
+        """Whether it is watched, or was made of a node that is."""
 
     def watch(self, forget: bool = False) -> None:
         """Let nodes that are made of it keep their inputs when they are computed. With `forget` it
         keeps none of its own.
         """
+    def stop_watching(self) -> None: ...
 
     def passed_through(self, mark: bool = True) -> bool:
         """Whether an evaluation has passed through it. With `mark` one does now, unless the value
@@ -256,6 +257,7 @@ def declare_op(
     updates: bool = False,
     shapes: str = "",
     rule_free: bool = False,
+    zero_derivative: bool = False,
     folding: str = "",
     weight: int = 1,
     num_arguments: int = 0,
@@ -457,6 +459,9 @@ def has_kind(value: object) -> bool:
 
 def stored_node(array: Array) -> Node | None:
     """Return the node that an Array stores; unlike `node_of`, that of a view may be stale."""
+
+def forget_history(nodes: Sequence[Node]) -> None:
+    """Let no node below keep its history, unless one of them is watched."""
 
 def readers_of(node: Node) -> list[Node]:
     """Return all pending nodes that read a node."""

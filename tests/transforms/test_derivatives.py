@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+import tenfold.numpy as tnp
 from tenfold.core.graph import Graph
 from tenfold.core.interpreter import interpret_backward
 from tenfold.errors import DTypeError, RunError, ShapeError, UnsupportedError
@@ -304,6 +305,17 @@ def test_steps_of_training_keep_no_history() -> None:
         assert tn._native.node_of(w).inputs == ()
 
 
+def test_gradients_keep_no_history_of_their_arguments() -> None:
+    w = tn.asarray(A)
+    for _ in range(3):
+        value, got = tn.value_and_grad(lambda w: tn.sum(tn.exp(w)))(w)
+        w = w - 0.01 * got
+        tn.eval(value, w)
+        w.wait()
+        assert not tn._native.node_of(w).is_made_of_watched
+        assert tn._native.node_of(w).inputs == tn._native.node_of(value).inputs == ()
+
+
 def test_update_of_weights_is_in_place() -> None:
     w = tn.asarray(RNG.standard_normal((64, 64)))
     x = tn.asarray(RNG.standard_normal((64, 64)))
@@ -392,6 +404,12 @@ def test_reading_values_is_no_silent_constant() -> None:
         tn.grad(lambda x: tn.sum(tn.full((2,), x)))(1.0)
     with pytest.raises(UnsupportedError, match="reads values"):
         tn.grad(lambda x: tn.sum(tn.unique_values(x)))(V)
+    with pytest.raises(UnsupportedError, match="reads values"):
+        tn.grad(lambda x: tn.sum(tn.asarray([x, x])))(V)
+    with pytest.raises(UnsupportedError, match=r"np.vander: .*reads values"):
+        tn.grad(lambda x: tn.sum(tnp.vander(x)))(V)
+    constant = tn.grad(lambda x: tn.sum(x * tn.asarray([tn.stop_gradient(x)])))(V)
+    assert np.allclose(np.asarray(constant), V)
 
 
 def test_arguments_must_be_floating() -> None:

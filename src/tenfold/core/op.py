@@ -467,6 +467,7 @@ class Op(Operation[P]):
             updates=self.lowering.updates,
             shapes=self.semantics.shapes,
             rule_free=self.rewriting.rule_free,
+            zero_derivative=self.transforms.zero_derivative,
             folding=self.lowering.folding.order if self.lowering.folding else "",
             weight=max(2, int(self.lowering.cost)) if self.semantics.body else 1,
             num_arguments=self.semantics.body.num_arguments if self.semantics.body else 0,

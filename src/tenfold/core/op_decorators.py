@@ -101,12 +101,12 @@ def set_reader(reader: Callable[[Array, str], np.ndarray]) -> None:
     _reader = reader
 
 
-def refuse_derivative(x: Array) -> None:
+def refuse_derivative(x: Array, operation: str = "") -> None:
     """Raise UnsupportedError for an array that is watched, or made of one: its values are read."""
-    node = _native.node_of(x)
-    if node.watched or node.keeps_history:
+    if kind_of(x.dtype) in "fc" and _native.node_of(x).is_made_of_watched:
         rule = "it has no derivative, since it reads values"
-        raise UnsupportedError("", rule, [x], "take tn.stop_gradient(x) for a constant")
+        remedy = "take tn.stop_gradient(x) for a constant; of lists tn.stack(arrays)"
+        raise UnsupportedError(operation, rule, [x], remedy)
 
 
 def _op_fields(

@@ -17,6 +17,7 @@ import numpy as np
 from tenfold import _native, pipeline
 from tenfold._native import Array
 from tenfold.core.native_path import native_path
+from tenfold.core.op_decorators import refuse_derivative
 from tenfold.core.shape_rules import nested_levels
 from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import FLOAT64, canonical, kind_of, promote, promotion_operand
@@ -188,6 +189,8 @@ def _common_dtype(items: Any) -> Any:
         return None
     if TRACE.get() is None and not get("strict_sync"):  # else each item refuses
         arrays = [leaf for level in leaves for leaf in level if isinstance(leaf, Array)]
+        for array in arrays:
+            refuse_derivative(array, "asarray")
         raise_if_failed(pipeline.evaluate(arrays))
     if kinds & {str, bytes}:
         dense.checked_dtype(np.empty(0, "U1"))  # raises: NumPy would name the Arrays, not the text

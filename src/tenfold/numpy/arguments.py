@@ -20,6 +20,7 @@ import numpy as np
 
 from tenfold import _native, settings
 from tenfold._native import Array
+from tenfold.core.op_decorators import refuse_derivative
 from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import DTYPES, kind_of, same_kind
 from tenfold.errors import DTypeError, ShapeError
@@ -127,8 +128,12 @@ def _store(array: Array, target: np.ndarray[Any, Any]) -> None:
 
 
 def export(value: Any, operation: str) -> Any:
-    """Return arguments with the values in the place of Arrays; waits."""
+    """Return arguments with the values in the place of Arrays; waits.
+
+    Raises UnsupportedError for an Array that is made of a watched one.
+    """
     if isinstance(value, Array):
+        refuse_derivative(value, operation)
         return value_of(value, operation)
     if type(value) is list:
         return [export(item, operation) for item in value]

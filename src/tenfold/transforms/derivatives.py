@@ -266,7 +266,9 @@ def value_and_grad(
         results, structure = _arrays_of("tn.grad", loss)
         seeds = _seeds("tn.grad", results, structure, None)
         wrt = [node for nodes in leaves for node in nodes]
-        terms = iter(_gradients([_native.node_of(x) for x in results], seeds, wrt))
+        found = _gradients([_native.node_of(x) for x in results], seeds, wrt)
+        _forget(wrt, [*flatten(value)[0], *found])
+        terms = iter(found)
         gradients = tuple(
             [
                 structure.unflatten([next(terms) for _ in nodes])
@@ -276,6 +278,13 @@ def value_and_grad(
         return value, gradients[0] if isinstance(argnums, int) else gradients
 
     return with_gradient
+
+
+def _forget(watched: Sequence[Node], leaves: Sequence[Any]) -> None:
+    """Let what was made of watched arguments forget its history, unless others are watched."""
+    for node in watched:
+        node.stop_watching()
+    _native.forget_history([_native.node_of(x) for x in leaves if isinstance(x, Array)])
 
 
 def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -328,6 +337,7 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any,
     pairs = [(x, v) for x, v in zip(terms, directions, strict=True) if x is not None]
     outputs, seeds = [_native.node_of(x) for x, _ in pairs], [v for _, v in pairs]
     derivatives = _gradients(outputs, seeds, [_native.node_of(x) for x in duals])
+    _forget([_native.node_of(x) for x in (*duals, *arrays)], [*results, *derivatives])
     return value, result_structure.unflatten(derivatives)
 
 
