@@ -35,7 +35,7 @@ NO_DIFFERENCES = {
     "assume",  # the value is a promise
 }
 INTERNAL_WITHOUT_RULE = {
-    *("scan", "while_loop", "cond"),
+    "while_loop",
     *("gemm", "syrk", "trmm", "solve", "inv", "det", "regular_factors"),  # rules make them
 }
 SECOND_ORDER = {"matmul", "linalg.solve", "linalg.inv", "prod", "cumulative_prod", "var", "softmax"}

@@ -207,6 +207,30 @@ def test_gathers_add_what_they_take_twice() -> None:
     check_gradients(lambda x: x[tn.asarray([0, -1]), tn.asarray([[1], [1]])], A)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_scan_has_a_reverse_scan(reverse: bool) -> None:
+    def f(w: Any, start: Any, rows: Any) -> Any:
+        def step(carry: Any, row: Any) -> Any:
+            state, count = carry
+            state = tn.tanh(w @ state + row)
+            return (state, count + 1), (tn.sum(state * row), state[0])
+
+        (state, _), outputs = tn.scan(step, (start, 0), rows, reverse=reverse)
+        return state, outputs[0]
+
+    check_gradients(f, A, V, B)
+    rows = np.concatenate([B, A, B])
+    check_gradients(lambda w: tn.sum(f(w, V, rows)[0]), A, order=2)
+
+
+def test_cond_differentiates_the_branch_that_it_takes() -> None:
+    def f(x: Any, y: Any, take: Any) -> Any:
+        return tn.cond(take > 0, lambda x: tn.sin(x) * y, lambda x: x * x * x, x)
+
+    check_gradients(lambda x, y: f(x, y, tn.asarray(1.0)), V, V + 1, order=2)
+    check_gradients(lambda x, y: f(x, y, tn.asarray(-1.0)), V, V + 1, order=2)
+
+
 # pending graphs and history
 
 
@@ -373,11 +397,11 @@ def test_operation_without_derivative_names_its_line() -> None:
         tn.grad(lambda x: tn.sum(tn.real(tn.linalg.sqrtm(x))))(np.eye(2))
 
 
-def test_loops_have_no_derivative_yet() -> None:
+def test_loops_until_a_condition_have_no_derivative() -> None:
     def f(x: Any) -> Any:
-        return tn.scan(lambda carry, _: (carry * x, carry), x, length=3)[0]
+        return tn.while_loop(lambda carry: carry < 10, lambda carry: carry * x, x)
 
-    with pytest.raises(UnsupportedError, match="scan: it has no derivative"):
+    with pytest.raises(UnsupportedError, match="while_loop: it has no derivative"):
         tn.grad(f)(2.0)
 
 
@@ -388,6 +412,29 @@ def test_functions_of_python_have_no_derivative() -> None:
 
     with pytest.raises(UnsupportedError, match="distance: it has no derivative"):
         tn.grad(lambda x: tn.sum(distance(x, 1.0)))(V)
+
+
+def test_own_operations_state_their_derivatives() -> None:
+    @tn.op(
+        reference=np.hypot,
+        dtypes="real_floating",
+        partials=(lambda r, x, y: x / r, lambda r, x, y: y / r),
+    )
+    def distance(x: Any, y: Any) -> Any:
+        """Length."""
+
+    check_gradients(lambda x, y: distance(x, y), V, V + 1, order=2)
+
+    @tn.op(
+        reference=lambda x, *, by: x[::by],
+        shape=lambda x, by: (x.shape[0] // by,),
+        dtype="float64",
+        vjp=lambda g, y, x, by: (tn.reshape(tn.stack([g, g * 0], axis=1), x.shape),),
+    )
+    def every(x: Any, *, by: int) -> Any:
+        """Every other element."""
+
+    check_gradients(lambda x: every(x, by=2), np.arange(4.0))
 
 
 def test_own_element_rules_have_one() -> None:

@@ -36,6 +36,7 @@ from tenfold.transforms.batch_interpreter import (
     with_batch_axis,
 )
 from tenfold.transforms.call_op import Callee, interned_callee
+from tenfold.transforms.loop_derivatives import cond_back, scan_back
 
 Compute = Callable[..., Sequence[Value]]
 
@@ -343,6 +344,7 @@ SCAN = _control_op(
     batch=_batch_scan,
     explain_lines=_explain_scan,
     unbounded_time=True,
+    vjp=lambda *arguments: scan_back(SCAN, *arguments),
 )
 WHILE = _control_op(
     "while_loop",
@@ -358,6 +360,7 @@ COND = _control_op(
     **_compute_fields(_compute_cond),
     batch=_batch_cond,
     explain_lines=_explain_cond,
+    vjp=lambda *arguments: cond_back(COND, *arguments),
 )
 
 __all__ = ["COND", "SCAN", "WHILE", "body_with_condition"]

@@ -13,7 +13,7 @@ rule. It enters the op table only with `public=True`, so that a notebook may dec
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, cast
 
@@ -54,25 +54,28 @@ def op(
     cost: float = 1.0,
     accuracy: int = 0,
     batch: Callable[..., Array] | None = None,
+    partials: Sequence[Callable[..., Any] | float] = (),
+    vjp: Callable[..., tuple[Any, ...]] | None = None,
     public: bool = False,
 ) -> Any:
     """Declare an operation of your own: `@tn.op`, or `@tn.op(...)` with options.
 
     - The body returns an expression of its arguments: an *element rule*, in elementwise operations.
       Shapes broadcast, dtypes promote, and every device has it at once.
-    - With `reference`, a function of read-only ndarrays, the body is a docstring: the values at
-      each index of the broadcast operands are computed by it, on the reference device.
+    - With `reference`, a function of read-only ndarrays, the body is a docstring: it computes the
+      values at each index of the broadcast operands, on the reference device.
     - With `shape` as well the operation need not be elementwise: `shape` and `dtype` are constants
       or functions of the inputs' Types and the keyword-only parameters.
 
-    `dtypes` is the dtype rule of an elementwise operation: the name of one of tenfold's
-    ("floating", "numeric", ...) or a function from Types to (operand dtypes, result dtype). `cost`
-    is that of one element in additions, `accuracy` its error bound in units in the last place.
-    `batch`, with `shape`, computes the results of many members from arrays with a batch axis.
-    `public` enters it into the table of operations: `tn.<name>` and `tn.operators.<name>`.
-
-    A bad declaration raises TypeError or ValueError. A failure of `reference`, or a result of
-    another shape or dtype than declared, raises RunError where a caller waits.
+    `dtypes` is an elementwise operation's dtype rule: the name of one of tenfold's ("floating",
+    "numeric", ...) or a function from Types to (operand dtypes, result dtype). `cost` is that of an
+    element in additions, `accuracy` its error bound in units in the last place. `batch`,
+    with `shape`, computes the results of many members from arrays with a batch axis. `partials` are
+    derivatives of elements by each operand, numbers or `partial(result, *operands)`;
+    `vjp(cotangent, result, *operands)` gives the cotangents of all operands.
+    `public` enters it into the table of operations: `tn.<name>` and `tn.operators.<name>`. A bad
+    declaration raises TypeError or ValueError; a failure of `reference`, or a result of another
+    shape or dtype than declared, RunError where a caller waits.
 
     >>> import numpy as np, tenfold as tn
     >>> @tn.op(reference=np.hypot, dtypes="real_floating", cost=20)
@@ -83,25 +86,26 @@ def op(
 
     def declare(user_function: Function) -> Op[...]:
         checked = checked_function("tn.op", user_function)
-        fields: dict[str, Any] = {
-            "name": declared_name("tn.op", checked, name),
-            "cost": checked_cost("tn.op", cost),
-            "accuracy": accuracy,
-            "public": public,
-            "permanent": public,
-        }
-        if public and fields["name"] in vars(sys.modules["tenfold"]):
-            rule = f"tenfold has the name {fields['name']!r} already"
-            raise declaration_error(ValueError, "tn.op", rule, "choose another with name=")
+        fields: dict[str, Any] = {"accuracy": accuracy, "public": public, "permanent": public}
+        fields["name"] = declared_name("tn.op", checked, name)
+        fields["cost"] = checked_cost("tn.op", cost)
+        _check_name(fields["name"], public)
         if shape is not None:
-            fields["batch"] = batch
-            result = _declare_opaque(checked, reference, shape, dtype, dtypes, fields)
+            facts = {**fields, "batch": batch, "vjp": vjp}
+            result = _declare_opaque(checked, reference, shape, dtype, dtypes, facts)
         else:
             _check_no_batch(batch)
+            fields |= {"partials": tuple(partials), "vjp": vjp}
             result = _declare_elementwise(checked, reference, _dtype_rule(dtypes, dtype), fields)
         return _publish_or_forget(result)
 
     return declare if function is None else declare(function)
+
+
+def _check_name(name: str, public: bool) -> None:
+    if public and name in vars(sys.modules["tenfold"]):
+        rule = f"tenfold has the name {name!r} already"
+        raise declaration_error(ValueError, "tn.op", rule, "choose another with name=")
 
 
 def _declare_opaque(

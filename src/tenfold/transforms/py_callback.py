@@ -16,6 +16,7 @@ RunError at the wait, raised from the original.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,13 +87,14 @@ def opaque_op(
     shape: Any,
     dtype: Any,
     batch: Function | None = None,
+    vjp: Function | None = None,
     **fields: Any,
 ) -> Op[...]:
     """Declare an op that `compute(*operands, **parameters)` evaluates.
 
     `operand` converts the read-only values and the device of each input. `shape` and `dtype`
     declare the result; None stands for those of the first input. `batch` computes the results of
-    many members from operands that all have the batch axis in front.
+    many members from operands with the batch axis in front, `vjp` the cotangents of the operands.
     """
     signature = input_signature(function)
     bound_arguments = binder(function, signature)
@@ -100,10 +102,8 @@ def opaque_op(
 
     def rule(types: Types, values: tuple[Any, ...], _: str) -> Inferred:
         parameters = dict(zip(names, values, strict=True))
-        result = (
-            _declared_shape(shape, types, parameters),
-            _declared_dtype(dtype, types, parameters),
-        )
+        lengths = _declared_shape(shape, types, parameters)
+        result = lengths, _declared_dtype(dtype, types, parameters)
         return Inferred((result,), tuple(type_.dtype for type_ in types))
 
     def reference(*operands: Any) -> np.ndarray:
@@ -132,11 +132,18 @@ def opaque_op(
             bind=bind,
             reference=reference,
             batch=batch_rule,
+            vjp=None if vjp is None else partial(_call_vjp, vjp, names),
             can_fail=True,
             opaque=True,
             **fields,
         )
     )
+
+
+def _call_vjp(vjp: Function, names: list[str], *arguments: Any) -> Any:
+    """Call a user's derivative with the parameters by their names."""
+    *arrays, values, _device = arguments
+    return vjp(*arrays, **dict(zip(names, values, strict=True)))
 
 
 def with_function_metadata(op: Op[...]) -> Op[...]:
