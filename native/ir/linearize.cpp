@@ -164,11 +164,15 @@ class Linearizer {
     }
 
   private:
-    // A node that keeps its history is computed again from values that nothing may overwrite.
+    // A node that keeps its history may be computed again, and all below it: so nothing overwrites
+    // the values that it is made of.
     void keep_history() {
-        for (const LinearizedNode& entry : graph_.nodes) {
-            if (entry.value || !entry.node->keeps_history) continue;
+        std::vector<bool> needed(graph_.nodes.size());
+        for (std::size_t i = graph_.nodes.size(); i-- > 0;) {
+            const LinearizedNode& entry = graph_.nodes[i];
+            if (entry.value || !(needed[i] || entry.node->keeps_history)) continue;
             for (uint32_t input : graph_.inputs(entry)) {
+                needed[input] = true;
                 graph_.nodes[input].dead_after_read = false;
                 if (entry.node->op->updates) graph_.nodes[input].live_out = true;
             }

@@ -35,10 +35,18 @@ from tenfold.transforms.loop_carry import checked_callable
 
 
 def pull_back(
-    outputs: Sequence[Node], cotangents: Sequence[Array | None], wrt: Sequence[Node]
+    outputs: Sequence[Node],
+    cotangents: Sequence[Array | None],
+    wrt: Sequence[Node],
+    check: Callable[[Graph, Sequence[Node]], None] | None = None,
 ) -> list[Array | None]:
-    """Return the cotangents of `wrt`; None for a node that no output depends on."""
+    """Return the cotangents of `wrt`; None for a node that no output depends on.
+
+    `check` looks at the graph and at `wrt` before.
+    """
     graph, depends = _history(outputs, set(wrt))
+    if check is not None:
+        check(graph, wrt)
 
     def rule(node: Node, g: Any, inputs: Sequence[Node]) -> Sequence[Any]:
         needs = tuple([depends[source] for source in inputs])
@@ -123,14 +131,17 @@ def grad_of(loss: Any, wrt: Any, cotangents: Any = None, missing: str = "zeros")
     _check_floating("tn.grad_of", leaves)
     nodes = [_native.node_of(x) for x in leaves]
     outputs = [_native.node_of(x) for x in results]
-    _check_history(outputs, nodes)
-    return wrt_structure.unflatten(_gradients(outputs, seeds, nodes, missing))
+    terms = pull_back(outputs, seeds, nodes, _check_history)
+    return wrt_structure.unflatten(_gradients_of_terms(terms, nodes, missing))
 
 
-def _gradients(
-    outputs: Sequence[Node], seeds: Sequence[Array], wrt: Sequence[Node], missing: str = "zeros"
+def _gradients(outputs: Sequence[Node], seeds: Sequence[Array], wrt: Sequence[Node]) -> list[Array]:
+    return _gradients_of_terms(pull_back(outputs, seeds, wrt), wrt)
+
+
+def _gradients_of_terms(
+    terms: Sequence[Array | None], wrt: Sequence[Node], missing: str = "zeros"
 ) -> list[Array]:
-    terms = pull_back(outputs, seeds, wrt)
     unreached = [at for at, term in enumerate(terms) if term is None]
     if missing == "error" and unreached:
         at = unreached[0]
@@ -145,13 +156,12 @@ def _gradients(
     ]
 
 
-def _check_history(outputs: Sequence[Node], wrt: Sequence[Node]) -> None:
+def _check_history(graph: Graph, wrt: Sequence[Node]) -> None:
     """Raise RunError for a computed node that may depend on an array that was not watched."""
     numbers = [node.creation_number for node in wrt if not node.watched and not _is_input(node)]
     if not numbers:
         return
     oldest = min(numbers)
-    graph, _ = _history(outputs, set(wrt))
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
         is_lost = not inputs and node.name != "leaf" and not node.pending and not node.inputs
         if not is_lost or node in wrt or node.creation_number <= oldest:
