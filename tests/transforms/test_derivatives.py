@@ -231,6 +231,14 @@ def test_cond_differentiates_the_branch_that_it_takes() -> None:
     check_gradients(lambda x, y: f(x, y, tn.asarray(-1.0)), V, V + 1, order=2)
 
 
+def test_second_derivative_of_a_likelihood() -> None:
+    def likelihood(factor: Any, x: Any) -> Any:
+        matrix = factor @ factor.T + tn.eye(3)
+        return x @ tn.linalg.solve(matrix, x) + tn.linalg.slogdet(matrix)[1]
+
+    check_gradients(likelihood, A, V, order=2)
+
+
 # pending graphs and history
 
 

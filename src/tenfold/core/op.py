@@ -329,7 +329,7 @@ class OpTransforms:
     partials: tuple[Callable[..., Any] | float, ...] = ()
     """For an elementwise op: for each operand the partial derivative by it, a number or
     `partial(result, *operands)`. A bool Array is a mask: the derivative is 1 or 0."""
-    vjp: Callable[..., tuple[Any, ...]] | None = None
+    vjp: Callable[..., Sequence[Any]] | None = None
     """The vector-Jacobian product: `vjp(cotangent, result, *operands, *params)` gives for each
     operand the cotangent that it contributes, an Array, or None for 0. Of several results there are
     tuples of cotangents, each perhaps None, and of results."""

@@ -397,6 +397,12 @@ def _inv_factored(packed: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return _solve_factored(packed, np.eye(packed.shape[-1]), "N", dtype)
 
 
+def _inverse_back(g: Array, y: Array, packed: Array, dtype: np.dtype) -> tuple[Array]:
+    """Return the cotangents of the matrices that the factors are of."""
+    adjoint = conj(matrix_transpose(y))
+    return (-(adjoint @ g @ adjoint),)
+
+
 @operation(
     rule=_inv_factored_rule,
     reference=_inv_factored,
@@ -409,6 +415,7 @@ def _inv_factored(packed: np.ndarray, dtype: np.dtype) -> np.ndarray:
     bind_depends_on="types",
     public=False,
     batch_params=as_stack,
+    vjp=_inverse_back,
 )
 def inv_factored(packed: Array, /, *, dtype: np.dtype) -> BoundCall:
     """Return the inverse by the factors. Raises LinAlgError at the wait for a singular matrix."""

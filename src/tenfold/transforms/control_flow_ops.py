@@ -337,6 +337,14 @@ def _control_op(name: str, **fields: Any) -> Op[...]:
     )
 
 
+def _scan_back(*arguments: Any) -> list[Array | None]:
+    return scan_back(SCAN, *arguments)
+
+
+def _cond_back(*arguments: Any) -> list[Array | None]:
+    return cond_back(COND, *arguments)
+
+
 SCAN = _control_op(
     "scan",
     rule=_scan_rule,
@@ -344,7 +352,7 @@ SCAN = _control_op(
     batch=_batch_scan,
     explain_lines=_explain_scan,
     unbounded_time=True,
-    vjp=lambda *arguments: scan_back(SCAN, *arguments),
+    vjp=_scan_back,
 )
 WHILE = _control_op(
     "while_loop",
@@ -360,7 +368,7 @@ COND = _control_op(
     **_compute_fields(_compute_cond),
     batch=_batch_cond,
     explain_lines=_explain_cond,
-    vjp=lambda *arguments: cond_back(COND, *arguments),
+    vjp=_cond_back,
 )
 
 __all__ = ["COND", "SCAN", "WHILE", "body_with_condition"]
