@@ -35,7 +35,8 @@ NO_DIFFERENCES = {
     "assume",  # the value is a promise
 }
 INTERNAL_WITHOUT_RULE = {
-    "while_loop",
+    *("while_loop", "ragged_prod"),
+    *("stored_csr", "stored_diagonal", "stored_permutation"),  # rules read their components
     *("gemm", "syrk", "trmm", "solve", "inv", "det", "regular_factors"),  # rules make them
 }
 SECOND_ORDER = {"matmul", "linalg.solve", "linalg.inv", "prod", "cumulative_prod", "var", "softmax"}

@@ -239,6 +239,17 @@ def test_second_derivative_of_a_likelihood() -> None:
     check_gradients(likelihood, A, V, order=2)
 
 
+def test_storage_kinds_are_differentiated_by_their_components() -> None:
+    def product(data: Any, x: Any) -> Any:
+        indices, indptr = tn.asarray([0, 2, 1]), tn.asarray([0, 2, 2, 3])
+        matrix = tn.csr(data, indices, indptr, (3, 3))
+        return matrix @ x, tn.diagonal_matrix(data) @ tn.linalg.solve(tn.diagonal_matrix(x), x * x)
+
+    check_gradients(product, V, V, order=2)
+    diagonal = tn.diagonal_matrix(tn.asarray(V))
+    assert tn.grad(lambda d: tn.sum(d @ tn.asarray(V)))(diagonal).storage == "diagonal_matrix"
+
+
 # pending graphs and history
 
 
@@ -270,6 +281,7 @@ def test_gradient_of_a_recursion_over_trees() -> None:
         assert np.allclose(np.asarray(got), np.asarray(expected))
 
 
+@pytest.mark.cpu
 @pytest.mark.usefixtures("fused_multiply_add")
 def test_equal_calls_have_one_derivative() -> None:
     w = tn.asarray(RNG.standard_normal((8, 8)))
@@ -410,6 +422,7 @@ def test_update_of_weights_is_in_place() -> None:
 # kernels
 
 
+@pytest.mark.cpu
 @pytest.mark.usefixtures("fused_multiply_add")
 def test_value_and_gradient_are_one_kernel() -> None:
     x = tn.asarray(np.linspace(0.1, 2, 1_000_000))

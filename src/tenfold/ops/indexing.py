@@ -35,11 +35,14 @@ from tenfold.core.op_decorators import array, movement
 from tenfold.core.shape_rules import Pick, Shape
 from tenfold.errors import ExplainedError
 from tenfold.ops.gathering import gather
-from tenfold.ops.index_parsing import index_error, parse_index
+from tenfold.ops.index_parsing import index_error, parse_index, part_of_values
 
 
 def _index_reference(x: np.ndarray, access: IndexMap, shape: Shape) -> np.ndarray:
     """Index, so that the result knows whose memory it shows."""
+    axes = [axis for axis, *_ in access if axis is not None]
+    if len(set(axes)) < len(axes):  # a diagonal
+        return part_of_values(x, access, shape)
     picks, new_axes = picks_of(access, shape)
     slices = (pick if isinstance(pick, int) else _slice(*pick) for pick in picks)
     return np.expand_dims(x[(*slices, ...)], new_axes)

@@ -176,7 +176,7 @@ def _solved_back(g: Array, y: Array, x1: Array, x2: Array) -> tuple[Array, Array
 def _in_lower_triangle(x: Array) -> Array:
     """Return the cotangents of Hermitian matrices as those of their lower triangles alone."""
     whole = x + _adjoint(x)
-    diagonals = diagonal_tril_triu.diagonal_matrix(diagonal(real(x)))
+    diagonals = diagonal_tril_triu.diag_embed(diagonal(real(x)))
     return diagonal_tril_triu.tril(whole, -1) + diagonals
 
 
@@ -184,7 +184,7 @@ def _cholesky_back(g: Array, y: Array, x: Array, upper: bool) -> tuple[Array]:
     """Murray 2016, "Differentiation of the Cholesky decomposition", equation 10."""
     factor, cotangent = (_adjoint(y), _adjoint(g)) if upper else (y, g)
     inner = diagonal_tril_triu.tril(_adjoint(factor) @ cotangent)
-    inner = inner - diagonal_tril_triu.diagonal_matrix(diagonal(inner)) / 2
+    inner = inner - diagonal_tril_triu.diag_embed(diagonal(inner)) / 2
     left = solve(_adjoint(factor), inner)
     lower = _in_lower_triangle(_adjoint(solve(_adjoint(factor), _adjoint(left))))
     return (_adjoint(lower) if upper else lower,)
@@ -195,7 +195,7 @@ def _eigh_back(g: tuple[Any, Any], y: tuple[Array, Array], x: Array) -> tuple[Ar
     (g_values, g_vectors), (values, vectors) = g, y
     inner: Any = 0
     if g_values is not None:
-        inner = diagonal_tril_triu.diagonal_matrix(g_values)
+        inner = diagonal_tril_triu.diag_embed(g_values)
     if g_vectors is not None:
         gaps = values[..., None, :] - values[..., :, None]
         turns = where(gaps == 0, 0, 1 / where(gaps == 0, 1, gaps))

@@ -160,6 +160,7 @@ def _complex_quotient(k: Body, rhs: ComplexElement, diagonal: ComplexElement) ->
     public=False,
     name="solve",
     cost=4,
+    partials=(lambda y, rhs, diagonal: 1 / diagonal, lambda y, rhs, diagonal: -y / diagonal),
 )
 def solve_diagonal(rhs: Array, diagonal: Array, /) -> Array:
     """Quotient `rhs / diagonal`, element by element: the solution for diagonal matrices.

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.canonical_reduction import accumulation_dtypes
 from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import operation, refuse_unordered
 from tenfold.core.shape_rules import normalize_count
@@ -29,10 +30,10 @@ from tenfold.errors import ShapeError
 from tenfold.ops.batch_rules import Members
 from tenfold.ops.cast import astype
 from tenfold.ops.joining import concat
-from tenfold.ops.reduce import accumulation_dtypes
 from tenfold.ops.reshaping import reshape
 from tenfold.ops.segment_reductions import by_segment, extreme_by_segment, highest, lowest
 from tenfold.ops.segment_sum import require_integers
+from tenfold.ops.selection import where
 
 _SAMPLES = (
     SampleCall(((5,),), positional=(np.asarray([0, 2, 2, 5]),)),
@@ -100,6 +101,13 @@ def _reduced_members(members: Members) -> Array:
     return reshape(result, (members.length, row_count, *x.shape[2:]))
 
 
+def _shares_of_rows(g: Array, y: Array, x: Array, offsets: Array) -> tuple[Array, None]:
+    """The entries that are the extreme of their row share its cotangent in equal parts."""
+    wins = (x == ragged_repeat(y, offsets, x.shape[0])) | (x != x)
+    share = g / ragged_sum(astype(wins, g.dtype), offsets)
+    return where(wins, ragged_repeat(share, offsets, x.shape[0]), 0), None
+
+
 _REDUCTION: dict[str, Any] = {"batch": _reduced_members, "samples": _SAMPLES, "public": False}
 
 
@@ -108,6 +116,7 @@ _REDUCTION: dict[str, Any] = {"batch": _reduced_members, "samples": _SAMPLES, "p
     reference=_by_row(by_segment(np.add, lambda _: 0)),
     segments="add",
     **_REDUCTION,
+    vjp=lambda g, y, x, offsets: (ragged_repeat(g, offsets, x.shape[0]), None),
 )
 def ragged_sum(values: Array, offsets: Array, /) -> BoundCall:
     """Sum the rows of `values`, (nnz, ...), between `offsets`, (m + 1,) integers.
@@ -145,6 +154,7 @@ def ragged_prod(values: Array, offsets: Array, /) -> BoundCall:
     reference=_by_row(extreme_by_segment(np.maximum, lowest, negative_wins=False)),
     segments="largest",
     **_REDUCTION,
+    vjp=_shares_of_rows,
 )
 def ragged_max(values: Array, offsets: Array, /) -> BoundCall:
     """Return the largest of the rows of `values`, (nnz, ...), between `offsets`, (m + 1,) integers.
@@ -161,6 +171,7 @@ def ragged_max(values: Array, offsets: Array, /) -> BoundCall:
     reference=_by_row(extreme_by_segment(np.minimum, highest, negative_wins=True)),
     segments="smallest",
     **_REDUCTION,
+    vjp=_shares_of_rows,
 )
 def ragged_min(values: Array, offsets: Array, /) -> BoundCall:
     """Return the smallest of the rows of `values`, (nnz, ...), between `offsets`.
@@ -207,6 +218,7 @@ def _repeated_members(members: Members, nnz: int) -> Array:
         SampleCall(((2,),), positional=(np.asarray([0, 0, 0], np.int8), 0)),
     ],
     public=False,
+    vjp=lambda g, y, rows, offsets, nnz: (ragged_sum(g, offsets), None),
 )
 def ragged_repeat(rows: Array, offsets: Array, /, nnz: int) -> BoundCall:
     """Return for each of `nnz` entries the row of `rows`, (m, ...), between whose `offsets` it is.
