@@ -101,6 +101,10 @@ def _reduced_members(members: Members) -> Array:
     return reshape(result, (members.length, row_count, *x.shape[2:]))
 
 
+def _repeated_back(g: Array, y: Array, x: Array, offsets: Array) -> tuple[Array, None]:
+    return ragged_repeat(g, offsets, x.shape[0]), None
+
+
 def _shares_of_rows(g: Array, y: Array, x: Array, offsets: Array) -> tuple[Array, None]:
     """The entries that are the extreme of their row share its cotangent in equal parts."""
     wins = (x == ragged_repeat(y, offsets, x.shape[0])) | (x != x)
@@ -116,7 +120,7 @@ _REDUCTION: dict[str, Any] = {"batch": _reduced_members, "samples": _SAMPLES, "p
     reference=_by_row(by_segment(np.add, lambda _: 0)),
     segments="add",
     **_REDUCTION,
-    vjp=lambda g, y, x, offsets: (ragged_repeat(g, offsets, x.shape[0]), None),
+    vjp=_repeated_back,
 )
 def ragged_sum(values: Array, offsets: Array, /) -> BoundCall:
     """Sum the rows of `values`, (nnz, ...), between `offsets`, (m + 1,) integers.
