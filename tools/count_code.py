@@ -18,7 +18,7 @@ from pathlib import Path
 
 from check_size import NATIVE_SUFFIXES, code_lines, native_code_lines, read_lines
 
-CAPS = {"Python": 50_995, "C++": 20_908}
+CAPS = {"Python": 52_313, "C++": 20_997}
 """The most lines of code of a language."""
 
 
