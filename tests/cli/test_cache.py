@@ -113,8 +113,8 @@ def test_warm_compiles_once_what_processes_then_run(
     wanted = list(warming.kernels(["float32"]))
     assert len(set(wanted)) == len(wanted) > 100
     monkeypatch.setattr(cache, "kernels", lambda dtypes: iter(wanted[:10]))
-    sums = [each for each in warming.loops(["float32"]) if "add" in str(each)][:6]
-    monkeypatch.setattr(cache, "loops", lambda dtypes: iter(sums))
+    adds = [each for each in warming.loops(["float32"]) if str(each).startswith("loop add(")][:6]
+    monkeypatch.setattr(cache, "loops", lambda dtypes: iter(adds))
     folds = [each for each in warming.fold_loops(["float32"]) if "fold sum" in str(each)]
     assert len(folds) == 11
     monkeypatch.setattr(cache, "fold_loops", lambda dtypes: iter(folds))

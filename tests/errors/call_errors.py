@@ -380,7 +380,7 @@ def explaining_in_a_format_that_does_not_exist() -> None:
     AttributeError,
     "a profile has no counter 'wishes'; it has kernels, calls, launches, batches, "
     "temporaries, gathers, copies, allocations, bytes_allocated, compiles, "
-    "background_compiles, generic_compiles, multiply_adds, host_syncs",
+    "background_compiles, generic_compiles, multiply_adds, host_syncs, densified",
     operands=0,
     remedy=False,
 )
