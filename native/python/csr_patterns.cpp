@@ -91,12 +91,21 @@ nb::tuple sort_elements(const Input<Index>& row_array, const Input<Index>& colum
         for (std::size_t i = 1; i < size && ordered; ++i)
             ordered =
                 rows[i - 1] < rows[i] || (rows[i - 1] == rows[i] && columns[i - 1] <= columns[i]);
-        std::vector<Index> column_starts = starts_of(columns, size, std::size_t(column_count));
         std::vector<Index> starts = starts_of(rows, size, num_rows);
+        for (std::size_t i = 0; i < size; ++i)
+            if (columns[i] < 0 || int64_t(columns[i]) >= column_count)
+                throw nb::index_error("an index is out of range");
         if (!ordered) {
             Indices<Index> by_column(size);
-            for (std::size_t i = 0; i < size; ++i)
-                by_column[std::size_t(column_starts[std::size_t(columns[i])]++)] = Index(i);
+            std::iota(by_column.data.get(), by_column.data.get() + size, Index(0));
+            if (std::size_t(column_count) > 8 * size) { // counting would take more memory
+                std::stable_sort(by_column.data.get(), by_column.data.get() + size,
+                                 [&](Index i, Index j) { return columns[i] < columns[j]; });
+            } else {
+                std::vector<Index> next = starts_of(columns, size, std::size_t(column_count));
+                for (std::size_t i = 0; i < size; ++i)
+                    by_column[std::size_t(next[std::size_t(columns[i])]++)] = Index(i);
+            }
             order.resize(size);
             for (std::size_t i = 0; i < size; ++i)
                 order[std::size_t(starts[std::size_t(rows[by_column[i]])]++)] = by_column[i];

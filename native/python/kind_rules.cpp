@@ -59,7 +59,7 @@ struct Operands {
 
     Operands(const Op* op, std::span<Node* const> inputs, const Params* params) {
         words.reserve(4 + 2 * inputs.size());
-        words.push_back(op->id);
+        words.push_back(op->id << 1 | uint64_t(current_options().strict));
         words.push_back(number(params)); // interned, or none
         for (Node* input : inputs) {
             words.push_back(number(input->type.get()));

@@ -16,9 +16,11 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.errors import ShapeError, UnsupportedError
+from tenfold.errors import ShapeError, UnsupportedError, message
 from tenfold.interop.materialize import value_of
+from tenfold.kinds import csr_patterns
 from tenfold.kinds.csr import CSR, csr
+from tenfold.kinds.csr_patterns import RowPattern
 from tenfold.storage import dense
 from tenfold.storage.kinds import as_general, components, refusal, storage_kind
 
@@ -67,6 +69,9 @@ def to_scipy(self: Array) -> Any:
     from scipy.sparse import csr_array
 
     parts = [np.array(value_of(part, "to_scipy")) for part in components(matrix)]
+    fault = csr_patterns.check(RowPattern(parts[1], parts[2]), (matrix.shape[0], matrix.shape[1]))
+    if fault is not None:  # SciPy trusts it
+        raise IndexError(message("to_scipy", fault, [self]))
     result = csr_array((parts[0], parts[1], parts[2]), shape=self.shape)
     result.has_canonical_format = True
     return result

@@ -48,6 +48,7 @@ from tenfold.storage.kinds import (
     components,
     constructor_params,
     keeps_zeros,
+    kept_indices,
     refusal,
     storage_kind,
 )
@@ -103,7 +104,8 @@ def csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Array:
     ([20.0, 4.0], 2)
     """
     rows, columns = _checked_shape("csr", shape)
-    data, indices, indptr = (_component(x) for x in (data, indices, indptr))
+    data = array(np.asarray(data) if isinstance(data, (list, tuple)) else data)
+    indices, indptr = (_indices(x) for x in (indices, indptr))
     _native.apply(stored_csr.id, (data, indices, indptr), (columns,))  # checks shapes and dtypes
     pattern = RowPattern(values(indices, "csr"), values(indptr, "csr"))
     fault = csr_patterns.check(pattern, (rows, columns))
@@ -111,6 +113,7 @@ def csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Array:
         remedy = "give columns from 0 to n - 1, and for each row where its elements end"
         raise IndexError(message("csr", fault, [data, indices, indptr], remedy))
     if csr_patterns.is_ordered(pattern):
+        indices, indptr = map(kept_indices, (indices, indptr), pattern)
         return CSR.make(data, indices, indptr, params=(columns,))
     return _of_elements(data, pattern.rows, pattern.indices, (rows, columns))
 
@@ -127,7 +130,8 @@ def csr_from_coo(data: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> 
     [[0.0, 2.0], [4.0, 0.0]]
     """
     shape = _checked_shape("csr_from_coo", shape)
-    data, rows, columns = (_component(x) for x in (data, rows, columns))
+    data = array(np.asarray(data) if isinstance(data, (list, tuple)) else data)
+    rows, columns = (_indices(x) for x in (rows, columns))
     for indices, length, name in ((rows, shape[0], "row"), (columns, shape[1], "column")):
         if indices.shape != data.shape or data.ndim != 1:
             rule = f"{name}s of shape {indices.shape} do not place data of shape {data.shape}"
@@ -155,7 +159,7 @@ def _checked_shape(name: str, shape: Any) -> tuple[int, int]:
     return rows, columns
 
 
-def _component(x: Any) -> Array:
+def _indices(x: Any) -> Array:
     if isinstance(x, (list, tuple, range)):
         x = np.asarray(x)
         x = x if x.size else x.astype(INT64)
@@ -291,15 +295,12 @@ def _permutation_as_csr(x: Array) -> Array:
 
 @CSR.rule(matmul)
 def _product(x: Any, y: Any) -> Any:
-    if not x.ndim or not y.ndim or x.shape[-1] != y.shape[-2:][0]:
-        rule = f"inner lengths differ: {x.shape} @ {y.shape}"
-        raise ShapeError(matmul.name, rule, [x, y], remedy="transpose or reshape one of them")
     kinds = storage_kind(x), storage_kind(y)
     if kinds == (CSR, CSR):
         return _sparse_product(x, y)
-    if kinds == (CSR, DIAGONAL):
+    if kinds == (CSR, DIAGONAL) and y.ndim == 2:
         return multiply(x, components(y)[0])
-    if kinds == (DIAGONAL, CSR):
+    if kinds == (DIAGONAL, CSR) and x.ndim == 2:
         return multiply(expand_dims(components(x)[0], axis=1), y)
     if kinds == (CSR, None) and y.ndim <= 2:
         return _times_dense(x, y)
@@ -363,6 +364,8 @@ def _diagonal(x: Array, offset: int, first: int, second: int) -> Array:
 
 @CSR.rule(reduce.sum)
 def _sum(x: Array, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Array:
+    if not axes:
+        return element_rules.with_elements(x, reduce.sum(components(x)[0], axis=(), dtype=dtype))
     data, indices, indptr = components(x)
     total = reduce.sum(data, dtype=dtype) if len(axes) == 2 else None
     if total is None:
@@ -391,8 +394,8 @@ def _extreme(fold: Any, by_row: Any, by_segment: Any, combine: Any) -> Any:
     def rule(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
         data, indices, indptr = components(x)
         zero = zeros((), dtype=x.dtype, device=x.device)
-        if any(x.shape[axis] == 0 for axis in axes):
-            return NotImplemented
+        if not axes:
+            return x
         if len(axes) == 2:
             result = fold(data) if data.shape[0] else zero
             result = combine(result, zero) if data.shape[0] < x.size else result
@@ -435,7 +438,7 @@ def _any(x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
 
 def _get_item(x: Array, key: Any) -> Any:
     keys = key if isinstance(key, tuple) else (key,)
-    if len(keys) == 2 and keys[1] == slice(None):
+    if len(keys) == 2 and isinstance(keys[1], slice) and keys[1] == slice(None):
         keys = keys[:1]
     if len(keys) == 2 and all(_is_index(part) for part in keys):
         return _element(x, *map(operator.index, keys))

@@ -18,6 +18,8 @@ import numpy as np
 
 from tenfold import _native
 
+INT32_MAX = np.iinfo(np.int32).max
+
 
 class RowPattern(NamedTuple):
     """The indices of the columns, in ascending order in each row, and the bounds of the rows."""
@@ -28,8 +30,8 @@ class RowPattern(NamedTuple):
     @property
     def rows(self) -> np.ndarray:
         """The row of each element."""
-        rows = len(self.indptr) - 1
-        return np.repeat(np.arange(rows, dtype=self.indices.dtype), np.diff(self.indptr))
+        bounds = self.indptr.astype(np.int64, copy=False)
+        return np.repeat(np.arange(len(bounds) - 1), bounds[1:] - bounds[:-1])
 
 
 def _alike(*parts: np.ndarray, largest: int = 0) -> tuple[np.ndarray, ...]:
@@ -37,9 +39,6 @@ def _alike(*parts: np.ndarray, largest: int = 0) -> tuple[np.ndarray, ...]:
     needs_64 = largest > INT32_MAX or any(part.dtype.itemsize == 8 for part in parts)
     dtype = np.int64 if needs_64 or any(part.dtype == np.uint32 for part in parts) else np.int32
     return tuple([np.ascontiguousarray(part, dtype) for part in parts])
-
-
-INT32_MAX = np.iinfo(np.int32).max
 
 
 def transpose_of(pattern: RowPattern, columns: int) -> tuple[RowPattern, np.ndarray]:
@@ -89,11 +88,11 @@ def taken(pattern: RowPattern, rows: np.ndarray) -> tuple[RowPattern, np.ndarray
     """Return the pattern of rows, and which element each of its elements is."""
     starts = pattern.indptr[rows]
     counts = pattern.indptr[rows + 1] - starts
-    indptr = np.zeros(len(rows) + 1, pattern.indptr.dtype)
+    indptr = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(counts, out=indptr[1:])
-    offsets = np.repeat(starts - indptr[:-1], counts)
-    order = np.arange(len(offsets)) + offsets
-    return RowPattern(pattern.indices[order], indptr), order
+    order = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts)
+    bounds = pattern.indptr.dtype if len(order) <= INT32_MAX else np.dtype(np.int64)
+    return RowPattern(pattern.indices[order], indptr.astype(bounds)), order
 
 
 def check(pattern: RowPattern, shape: tuple[int, int]) -> str | None:

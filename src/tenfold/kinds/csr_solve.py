@@ -20,7 +20,9 @@ from tenfold.caches import LruCache
 from tenfold.core.op import BoundCall, Inferred
 from tenfold.core.op_decorators import operation
 from tenfold.errors import UnsupportedError
+from tenfold.kinds import csr_patterns
 from tenfold.kinds.csr import CSR
+from tenfold.kinds.csr_patterns import RowPattern
 from tenfold.ops import linalg
 from tenfold.ops.linalg import SINGULAR, check_rhs, computation_dtype, square
 from tenfold.storage.kinds import components, storage_kind
@@ -62,6 +64,9 @@ def _reference(
 ) -> np.ndarray:
     if not rhs.size:
         return np.zeros(rhs.shape, rhs.dtype)
+    fault = csr_patterns.check(RowPattern(indices, indptr), (len(rhs), len(rhs)))
+    if fault is not None:  # SuperLU trusts it
+        raise IndexError(fault)
     try:
         factor = _factor(data, indices, indptr)
     except RuntimeError as error:

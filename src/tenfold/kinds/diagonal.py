@@ -67,7 +67,7 @@ def diagonal_matrix(d: Any, /) -> Array:
     >>> d.shape, d.nnz, (d @ tn.ones(1_000_000))[:3].tolist()
     ((1000000, 1000000), 1000000, [1.0, 2.0, 3.0])
     """
-    return DIAGONAL.make(array(d))
+    return DIAGONAL.make(array(np.asarray(d) if isinstance(d, (list, tuple)) else d))
 
 
 def _to_dense(x: Array) -> Array:
@@ -92,24 +92,15 @@ def _product(x: Any, y: Any) -> Any:
         return diagonal_matrix(multiply(*components(x), *components(y)))
     if storage_kind(x) is DIAGONAL:
         (d,) = components(x)
-        _require_length(x, y, y.shape[-2:][0] if y.ndim else None)
         return multiply(d, y) if y.ndim == 1 else multiply(expand_dims(d, axis=-1), y)
     (d,) = components(y)
-    _require_length(x, y, x.shape[-1] if x.ndim else None)
     return multiply(x, d) if x.ndim == 1 else multiply(x, expand_dims(d, axis=-2))
-
-
-def _require_length(x: Array, y: Array, inner: int | None) -> None:
-    order = (x if storage_kind(x) is DIAGONAL else y).shape[-1]
-    if inner != order:
-        rule = f"inner lengths differ: {x.shape} @ {y.shape}"
-        raise ShapeError(matmul.name, rule, [x, y], remedy="transpose or reshape one of them")
 
 
 @DIAGONAL.rule(permute_dims)
 def _permuted(x: Array, axes: tuple[int, ...]) -> Any:
     last = x.ndim - 1
-    if set(axes[-2:]) != {last - 1, last}:
+    if {*axes[-2:]} != {last - 1, last}:
         return NotImplemented
     (d,) = components(x)
     return with_elements(x, permute_dims(d, (*axes[:-2], last - 1)))
@@ -154,7 +145,6 @@ def _solve(x: Any, y: Any) -> Any:
     if storage_kind(y) is DIAGONAL:
         (numerators,) = components(y)
         return diagonal_matrix(solve_diagonal(numerators, d))
-    _require_length(x, y, y.shape[-2:][0] if y.ndim else None)
     return solve_diagonal(y, d if y.ndim == 1 else expand_dims(d, axis=-1))
 
 

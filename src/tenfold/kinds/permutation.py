@@ -15,14 +15,13 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Inferred
-from tenfold.core.op_decorators import array, operation
+from tenfold.core.op_decorators import array, operation, values
 from tenfold.core.structure import Structure
 from tenfold.dtypes import FLOAT64, canonical, kind_of, promote
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.ops import diagonal_tril_triu, linalg
 from tenfold.ops.arange import arange
 from tenfold.ops.assume import declared
-from tenfold.ops.bounds_checks import known_values
 from tenfold.ops.cast import astype, convert
 from tenfold.ops.comparison import equal
 from tenfold.ops.contract import matmul
@@ -30,7 +29,13 @@ from tenfold.ops.create import eye
 from tenfold.ops.gathering import take
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.sorting import argsort
-from tenfold.storage.kinds import StorageKind, components, constructor_params, storage_kind
+from tenfold.storage.kinds import (
+    StorageKind,
+    components,
+    constructor_params,
+    kept_indices,
+    storage_kind,
+)
 
 
 def _rule(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
@@ -67,8 +72,8 @@ def permutation(p: Any, /, *, dtype: Any = None) -> Array:
     permutation. `dtype` is float64 by default. What has no rule raises UnsupportedError, as for
     `tn.diagonal_matrix`. `tn.random.permutation` draws one.
 
-    Raises ShapeError for another shape, DTypeError unless `p` are integers, and ValueError, if
-    their values are known, unless each of 0 to n - 1 is there once.
+    `p` is read and checked once, here. Raises ShapeError for another shape, DTypeError unless `p`
+    are integers, and ValueError unless each of 0 to n - 1 is there once.
 
     >>> import tenfold as tn
     >>> tn.permutation(tn.asarray([1, 0])).to_dense().tolist()
@@ -78,12 +83,12 @@ def permutation(p: Any, /, *, dtype: Any = None) -> Array:
     result = PERMUTATION.make(
         columns, params=(FLOAT64 if dtype is None else canonical(dtype, "permutation"),)
     )
-    values = known_values(columns)
-    if values is not None and not np.array_equal(np.sort(values), np.arange(len(values))):
-        rule = f"the columns are not each of 0 to {len(values) - 1} once"
+    known = values(columns, "permutation")
+    if not np.array_equal(np.sort(known), np.arange(len(known))):
+        rule = f"the columns are not each of 0 to {len(known) - 1} once"
         remedy = "for rows that repeat take them: x[p]"
         raise ValueError(message("permutation", rule, [columns], remedy))
-    return result
+    return PERMUTATION.make(kept_indices(columns, known), params=constructor_params(result))
 
 
 def _to_dense(x: Array) -> Array:
@@ -108,9 +113,8 @@ def _inverse_of(columns: Array) -> Array:
 def _product(x: Any, y: Any) -> Any:
     dtype = promote([_native.node_of(z).type for z in (x, y)])
     first, second = (storage_kind(z) is PERMUTATION for z in (x, y))
-    if x.ndim == 0 or y.ndim == 0 or x.shape[-1] != y.shape[-2:][0]:
-        rule = f"inner lengths differ: {x.shape} @ {y.shape}"
-        raise ShapeError(matmul.name, rule, [x, y], remedy="transpose or reshape one of them")
+    if {storage_kind(z) for z in (x, y)} - {None, PERMUTATION}:
+        return NotImplemented
     if first and second:
         (p,), (q,) = components(x), components(y)
         return PERMUTATION.make(take(q, p), params=(dtype,))

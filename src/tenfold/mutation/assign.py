@@ -33,6 +33,7 @@ from tenfold.ops.indexing import capture, index_view
 from tenfold.ops.joining import joined_arrays
 from tenfold.ops.reshaping import broadcast_to
 from tenfold.settings import get
+from tenfold.storage.kinds import to_dense
 
 SAVERS: dict[str, Callable[[Any, Any], Any] | None] = {
     "=": None,
@@ -101,6 +102,8 @@ def _update_arguments(target: Array, result: Array, op: str) -> tuple[Array, Sli
     term is added.
     """
     _refuse_misfit(target, result, op)
+    if not _native.has_kind(target):
+        result = to_dense(result)
     if op in ("+=", "-=") and shows_sums(target):
         node = _native.node_of(result).inputs[1]
         term = node.scalar if node.is_scalar else _native.array_of(node)

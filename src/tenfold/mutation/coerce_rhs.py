@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from tenfold import _native
 from tenfold._native import Array
 from tenfold.core import op_decorators
 from tenfold.core.shape_rules import Shape, whole_axes
@@ -28,6 +29,7 @@ from tenfold.ops.assignment import refuse_misfit
 from tenfold.ops.create import number, number_of
 from tenfold.ops.indexing import index_view
 from tenfold.settings import get
+from tenfold.storage.kinds import to_dense
 
 
 def coerce_rhs(value: Any, target: Array, operation: str) -> Any:
@@ -37,7 +39,7 @@ def coerce_rhs(value: Any, target: Array, operation: str) -> Any:
     number.
     """
     if isinstance(value, Array):
-        return value
+        return value if _native.has_kind(target) else to_dense(value)
     if isinstance(value, (np.ndarray, np.generic)):
         return asarray(value, device=target.device)
     if isinstance(value, (bool, int, float, complex)):

@@ -303,6 +303,7 @@ def _put_at_members(members: Members, axes: tuple[int, ...], index_axis: int) ->
     ),
     rule_free=True,
     promotes=True,
+    indices=tuple(range(2, 66)),
     can_fail=True,
     batch=_put_at_members,
     samples=[

@@ -21,13 +21,15 @@ from typing import Any
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import Array, Node
+from tenfold._native import Array, Node, Type
 from tenfold.caches import LruCache
+from tenfold.core.inference import infer
 from tenfold.core.op import Derived, Kind, Op, Operation, Params
 from tenfold.core.op_decorators import array, values
 from tenfold.core.shape_rules import broadcast
 from tenfold.core.trace_state import TRACE
 from tenfold.errors import UnsupportedError
+from tenfold.settings import get
 
 KindRule = Callable[..., Any]
 """From the operands and the params of a call to its result, or NotImplemented. An operand is an
@@ -137,6 +139,15 @@ def to_dense(x: Array) -> Array:
     return kind.to_dense(x)
 
 
+def kept_indices(x: Array, known: np.ndarray) -> Array:
+    """Return checked indices, of values `known`, as a component: int32 or int64, and in memory that
+    nobody writes to.
+    """
+    is_plain = x.dtype in (np.int32, np.int64) and _native.window_of(x) is None
+    fits = x.dtype.itemsize < 4 or x.dtype == np.int32
+    return x if is_plain else array(known.astype(np.int32 if fits else np.int64), x)
+
+
 def dense_bytes_text(x: Array) -> str:
     """Return the bytes of the dense form of an array, as text."""
     return f"{x.size * x.dtype.itemsize:,} bytes"
@@ -155,31 +166,41 @@ def refusal(operation: str, x: Array, operands: Sequence[Any] = ()) -> Unsupport
 def apply_to_kinds(op: Op[...], operands: Sequence[Any], params: Params) -> Any:
     """Apply an op to operands of which one has a kind. Called by native code.
 
-    The first kind that has a rule answers, then that of the same matrices in more general kinds.
-    Without a rule operands become dense where a dense operand has the shape of the result anyway;
-    else UnsupportedError. Where the result depends on
-    the Types of operands alone, native code makes that of later calls itself.
+    Shapes and dtypes are those of dense operands, and so are errors about them. The first kind that
+    has a rule answers, then that of the same matrices in more general kinds. Without a rule
+    operands become dense where a dense operand has the shape of the result anyway; else
+    UnsupportedError. Where a rule looks at Types alone, native code makes the results of later
+    calls itself.
     """
-    result = _by_rules(op, operands, params)
+    types = tuple([_type_of(x) for x in operands])
+    expected = infer(op, types, params, bool(get("strict_dtypes")))[0][0]
+    result = _by_rules(op, operands, params, expected)
     if result is NotImplemented:
         general = [as_general(x) if isinstance(x, Array) else x for x in operands]
         if any(x is not y for x, y in zip(general, operands, strict=True)):
-            result = _by_rules(op, general, params)
-            if result is not NotImplemented:
-                return result
-        arrays = [x for x in operands if isinstance(x, Array)]
-        shape = broadcast(*(x.shape for x in arrays)) if op.semantics.kind is Kind.MAP else None
-        if not any(x.shape == shape and not _native.has_kind(x) for x in arrays):
-            kinded = next(x for x in arrays if _native.has_kind(x))
-            raise refusal(op.name, kinded, operands)
-        dense = tuple([to_dense(x) if isinstance(x, Array) else x for x in operands])
-        return _native.apply(op.id, dense, params)
-    if TRACE.get() is None and _depends_on_types(op, operands):
+            result = _by_rules(op, general, params, expected)
+        return _dense_result(op, operands, params) if result is NotImplemented else result
+    if TRACE.get() is None and _looks_at_types(op, operands):
         placeholders: list[Array] = []
         replaced = [_placeholder(x, placeholders) for x in operands]
-        made = _by_rules(op, replaced, params)
-        _native.cache_kind_rule(op.id, tuple(operands), params, placeholders, made)
+        made = _by_rules(op, replaced, params, expected)
+        if isinstance(made, Array):
+            _native.cache_kind_rule(op.id, tuple(operands), params, placeholders, made)
     return result
+
+
+def _type_of(x: Any) -> Type:
+    return _native.node_of(x).type if isinstance(x, Array) else _native.weak_type(x)
+
+
+def _dense_result(op: Op[...], operands: Sequence[Any], params: Params) -> Any:
+    """Return the result of dense operands, if one of them has its shape; else refuse."""
+    arrays = [x for x in operands if isinstance(x, Array)]
+    shape = broadcast(*(x.shape for x in arrays)) if op.semantics.kind is Kind.MAP else None
+    if not any(x.shape == shape and not _native.has_kind(x) for x in arrays):
+        raise refusal(op.name, next(x for x in arrays if _native.has_kind(x)), operands)
+    dense = tuple([to_dense(x) if isinstance(x, Array) else x for x in operands])
+    return _native.apply(op.id, dense, params)
 
 
 def as_general(x: Array) -> Array:
@@ -199,7 +220,7 @@ def item_of(x: Array, key: Any) -> Any:
     raise refusal("getitem", x)
 
 
-def _by_rules(op: Op[...], operands: Sequence[Any], params: Params) -> Any:
+def _by_rules(op: Op[...], operands: Sequence[Any], params: Params, expected: Type) -> Any:
     """Return the result by the first kind that has a rule, or NotImplemented."""
     result: Any = NotImplemented
     for x in operands:
@@ -210,27 +231,27 @@ def _by_rules(op: Op[...], operands: Sequence[Any], params: Params) -> Any:
                 result = rule(*operands, *params)
             if result is NotImplemented and kind.elementwise and op.semantics.kind is Kind.MAP:
                 result = kind.elementwise(op, operands, params)
-    return result
+    if result is NotImplemented or result.shape != expected.shape:
+        return NotImplemented
+    return result if result.dtype == expected.dtype else result.astype(expected.dtype)
 
 
-def _depends_on_types(op: Op[...], operands: Sequence[Any]) -> bool:
+def _looks_at_types(op: Op[...], operands: Sequence[Any]) -> bool:
     """Whether a rule looks at no values: of numbers, of patterns, nor whether two are the same."""
     kinds = [kind for x in operands if isinstance(x, Array) if (kind := storage_kind(x))]
+    if any(op in kind.by_values for kind in kinds):
+        return False
+    if len(kinds) > 1 and any(kind.has_pattern for kind in kinds):
+        return False
     has_numbers = not all(isinstance(x, Array) for x in operands)
-    reads_values = any(op in kind.by_values for kind in kinds)
-    has_patterns = len(kinds) > 1 and any(kind.has_pattern for kind in kinds)
-    return not reads_values and not has_patterns and (not has_numbers or op in KEEPS_ZEROS)
+    is_first = op.rewriting.commutes or isinstance(operands[0], Array)
+    return not has_numbers or (op in KEEPS_ZEROS and is_first)
 
 
 def _placeholder(x: Any, placeholders: list[Array]) -> Array:
     """Return an operand without values, like `x`; append its placeholders."""
     kind = storage_kind(x) if isinstance(x, Array) else None
-    types = (
-        [_native.node_of(part).type for part in (components(x) if kind else [x])]
-        if isinstance(x, Array)
-        else [_native.weak_type(x)]
-    )
-    made = list(map(_native.placeholder, types))
+    made = [_native.placeholder(_type_of(part)) for part in (components(x) if kind else [x])]
     placeholders.extend(made)
     return kind.make(*made, params=constructor_params(x)) if kind else made[0]
 
@@ -266,6 +287,7 @@ __all__ = [
     "dense_bytes_text",
     "item_of",
     "keeps_zeros",
+    "kept_indices",
     "refusal",
     "storage_kind",
     "stored_nodes",

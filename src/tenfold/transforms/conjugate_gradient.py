@@ -23,7 +23,7 @@ from tenfold.ops.complex import real
 from tenfold.ops.contract import matmul, vecdot
 from tenfold.ops.create import zeros
 from tenfold.ops.elementary import sqrt
-from tenfold.ops.selection import maximum
+from tenfold.ops.selection import maximum, where
 from tenfold.transforms.control_flow import while_loop
 
 
@@ -66,19 +66,20 @@ def cg(
     x = zeros(b.shape, dtype=b.dtype, device=b.device) if x0 is None else asarray(x0)
     _check(b, x)
     times, precondition = _multiply_by("A", A, b), _multiply_by("M", M, b)
-    x = convert(x, b.dtype)
+    norm_of_b = _norm(b)
+    x = where(norm_of_b == 0, zeros((), dtype=b.dtype, device=b.device), convert(x, b.dtype))
     r = b if x0 is None else b - times(x)
     z = precondition(r)
-    square_of_b = real(vecdot(b, b)) if kind_of(b.dtype) == "c" else vecdot(b, b)
-    tolerance = maximum(rtol * sqrt(square_of_b), atol)
-    most = 10 * b.shape[0] if maxiter is None else maxiter
+    tolerance = maximum(rtol * norm_of_b, atol)
     start = {
         "x": x, "r": r, "p": z, "rho": vecdot(r, z), "norm": _norm(r),
         "steps": zeros((), dtype=INT64, device=b.device),
     }  # fmt: skip
 
     def is_far(state: dict[str, Array]) -> Array:
-        return (state["norm"] > tolerance) & (state["steps"] < most)
+        return (state["norm"] > tolerance) & (
+            state["steps"] < (10 * b.shape[0] if maxiter is None else maxiter)
+        )
 
     def step(state: dict[str, Array]) -> dict[str, Array]:
         p = state["p"]
@@ -93,7 +94,7 @@ def cg(
         }  # fmt: skip
 
     final = while_loop(is_far, step, start)
-    return CGResult(final["x"], final["steps"], final["norm"])
+    return CGResult(*(final[name] for name in ("x", "steps", "norm")))
 
 
 def _check(b: Array, x: Array) -> None:
