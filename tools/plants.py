@@ -344,9 +344,9 @@ UNITS = (
     ),
     Plant(
         "loads of a whole row go on past the last packet",
-        "src/tenfold/codegen/llvm/reduce_inner.py",
-        'tail = int_op(ir, "urem", count, emitter.lanes)\n    full_end',
-        'tail = int_op(ir, "and", count, 0)\n    full_end',
+        "src/tenfold/codegen/llvm/function_emitter.py",
+        'tail = int_op(ir, "urem", int_op(ir, "sub", end, begin), lanes)',
+        'tail = int_op(ir, "and", int_op(ir, "sub", end, begin), 0)',
         ("tiny", "runtime/test_guard_pages.py"),
     ),
     Plant(
