@@ -11,8 +11,8 @@ in packets before: into scratch memory, a chunk of the row at a time. So are, in
 offsets of gathers; what does not depend on rows is computed for a chunk of entries of all rows.
 
 Unit n has the rows r of which `offset of r + r` divided by the length of a unit is n. So a unit has
-about as many entries and rows as another, unless a row is longer. Bounds are clamped: a kernel
-reads no entry that does not exist, whatever the offsets are.
+about as many entries and rows as another, unless a row is longer. Bounds are clamped: whatever the
+offsets are, a kernel reads no entry that does not exist, and writes every row.
 """
 
 from __future__ import annotations
@@ -117,7 +117,9 @@ class _Segments:
         def halve(_: str, state: Accumulator) -> Accumulator:
             row, remaining = state
             middle = int_op(ir, "add", row.text, int_op(ir, "lshr", remaining.text, 1))
-            place = int_op(ir, "add", self._offset(middle), middle)
+            entries = self.emitter.length(self.kernel.folded)
+            offset = int_min(ir, int_max(ir, self._offset(middle), "0"), entries)
+            place = int_op(ir, "add", offset, middle)
             is_below = ir.value(f"icmp slt i64 {place}, {start}")
             is_left = ir.value(f"icmp ne i64 {remaining.text}, 0")
             condition = Packet(ir.value(f"and i1 {is_below}, {is_left}"), BOOL, 1)
