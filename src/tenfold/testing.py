@@ -21,6 +21,7 @@ from tenfold.core.cast_values import cast_values
 from tenfold.core.pytree import flatten
 from tenfold.core.shape_rules import Shape, checked_shape
 from tenfold.dtypes import DTYPES, canonical, kind_of
+from tenfold.errors import DTypeError
 from tenfold.interop.asarray import asarray
 from tenfold.transforms.derivatives import jvp, vjp
 
@@ -206,6 +207,9 @@ def check_gradients(
     """
     leaves, structure = flatten(primals)
     arrays = [np.asarray(leaf) for leaf in leaves]
+    if any(x.dtype not in (np.float64, np.complex128) for x in arrays):
+        rule = "central differences need float64 or complex128"
+        raise DTypeError("check_gradients", rule, remedy="convert the primals with tn.astype")
     rng = np.random.default_rng(seed)
     direction = [_direction(rng, x) for x in arrays]
 

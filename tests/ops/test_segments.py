@@ -323,7 +323,9 @@ def test_offsets_that_are_wrong_read_nothing_outside(rest: tuple[int, ...]) -> N
         bounds = np.asarray([*offsets, *[2000] * 300])
         sums = np.asarray(ragged_sum(x * 2, tn.asarray(bounds)))
         counts = np.diff(np.clip(bounds, 0, 2000)).clip(0)
-        assert np.array_equal(sums, np.broadcast_to(2.0 * counts[(...,) + (None,) * len(rest)], sums.shape))
+        assert np.array_equal(
+            sums, np.broadcast_to(2.0 * counts[(...,) + (None,) * len(rest)], sums.shape)
+        )
 
 
 @pytest.mark.parametrize("device", ["reference", "emulated"])

@@ -71,7 +71,7 @@ def to_scipy(self: Array) -> Any:
     parts = [np.array(value_of(part, "to_scipy")) for part in components(matrix)]
     fault = csr_patterns.check(RowPattern(parts[1], parts[2]), (matrix.shape[0], matrix.shape[1]))
     if fault is not None:  # SciPy trusts it
-        raise IndexError(message("to_scipy", fault, [self]))
+        raise IndexError(message("to_scipy", fault, [self], "make it with tn.csr, which checks it"))
     result = csr_array((parts[0], parts[1], parts[2]), shape=self.shape)
     result.has_canonical_format = True
     return result

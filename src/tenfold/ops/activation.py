@@ -27,7 +27,7 @@ def _rounded_inverse_sqrt2(dtype: np.dtype) -> tuple[float, float]:
 @elementwise(
     dtypes=real_floating,
     accuracy=4,
-    partials=(lambda y, x: y * (1 - y),),
+    partials=(lambda y, x: y * sigmoid(-x),),  # type: ignore[has-type]  # below
 )
 def sigmoid(x: Array, /) -> Array:
     """`1 / (1 + exp(-x))`, element by element: floating dtypes, integers as NumPy promotes them.
@@ -61,7 +61,7 @@ def softplus(x: Array, /) -> Array:
 
 @elementwise(
     dtypes=real_numeric,
-    partials=(lambda y, x: x > 0,),
+    partials=(lambda y, x: ~(x <= 0),),  # 1 at NaN
 )
 def relu(x: Array, /) -> Array:
     """The larger of `x` and 0, element by element: the dtype of `x`; NaN stays NaN.

@@ -10,7 +10,7 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.core.gather_rules import ResultIndex
 from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
-from tenfold.core.op_decorators import array, derived, operation
+from tenfold.core.op_decorators import array, derived, operation, refuse_derivative
 from tenfold.core.scalar_ir import Body, Element
 from tenfold.core.shape_rules import checked_shape, normalize_count
 from tenfold.dtypes import DTYPES, FLOAT32, FLOAT64, canonical, kind_of
@@ -115,6 +115,7 @@ def arange(
 def _python_scalar(value: Any, operation: str) -> Any:
     """Return a bound as a Python number; a 0-d Array gives its value."""
     if isinstance(value, Array) and value.ndim == 0:
+        refuse_derivative(value, operation)
         value = value.item()
     scalar = number(value, operation)
     return int(scalar) if isinstance(scalar, bool) else scalar

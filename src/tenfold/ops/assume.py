@@ -21,6 +21,7 @@ from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.core.structure import Structure, same_structure
 from tenfold.dtypes import real_part
 from tenfold.errors import ShapeError
+from tenfold.ops.diagonal_tril_triu import tril, triu
 from tenfold.ops.linalg import square
 from tenfold.settings import get
 
@@ -124,6 +125,14 @@ PROMISES = {
 }
 
 
+def _cotangent(g: Array, structure: str) -> Array:
+    """The cotangent of the elements that a promise leaves: those of a triangle or a diagonal."""
+    promised = PROMISES[structure].structure
+    if Structure.LOWER in promised:
+        g = tril(g)
+    return triu(g) if Structure.UPPER in promised else g
+
+
 def _rule(types: tuple[Type, ...], structure: str) -> Inferred:
     square(types[0].shape)
     return Inferred(((types[0].shape, types[0].dtype),), (types[0].dtype,))
@@ -142,7 +151,7 @@ def _promised(structure: str) -> tuple[Structure]:
     index_map=lambda shape, _: tuple((axis, 1, 0) for axis in range(len(shape))),
     public=False,
     batch_params=as_stack,
-    vjp=lambda g, y, x, structure: (g,),
+    vjp=lambda g, y, x, structure: (_cotangent(g, structure),),
 )
 def declared(x: Array, /, structure: str) -> BoundCall:
     """Return the values of `x` with an assumed structure."""
@@ -171,7 +180,7 @@ def _verified(x: np.ndarray, structure: str) -> np.ndarray:
     name="assume",
     public=False,
     batch_params=as_stack,
-    vjp=lambda g, y, x, structure: (g,),
+    vjp=lambda g, y, x, structure: (_cotangent(g, structure),),
 )
 def verified(x: Array, /, structure: str) -> BoundCall:
     """Return the values of `x` after a check of the assumed structure."""

@@ -16,6 +16,7 @@ from tenfold._native import Array
 from tenfold.core.dtype_rules import floating, real_floating
 from tenfold.core.op_decorators import FORMULA_COST, elementwise
 from tenfold.core.upcast import special, widened
+from tenfold.dtypes import kind_of
 from tenfold.ops import complex_functions
 from tenfold.ops.complex_functions import by_name
 from tenfold.ops.complex_parts import real_or_complex
@@ -26,6 +27,11 @@ from tenfold.ops.selection import where
 def _quotient(x: Any, y: Array) -> Array:
     """Return `x / y`, and 0 where `y` is 0: the derivative at the origin."""
     return where(y == 0, 0, x / where(y == 0, 1, y))
+
+
+def _by_square(x: Any, y: Array) -> Array:
+    """Return `x / y**2`, whose square neither overflows nor is 0; 0 where `y` is 0."""
+    return _quotient(_quotient(x, y), y)
 
 
 @elementwise(
@@ -174,7 +180,10 @@ def log10(x: Array, /) -> Array:
     elementary=True,
     accuracy=4,
     accuracy_floor=0.5,
-    partials=(lambda y, x1, x2: exp(x1 - y), lambda y, x1, x2: exp(x2 - y)),
+    partials=(
+        lambda y, x1, x2: exp(-logaddexp(0, x2 - x1)),
+        lambda y, x1, x2: exp(-logaddexp(0, x1 - x2)),
+    ),
 )
 def logaddexp(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`log(exp(x1) + exp(x2))`, element by element, without overflow.
@@ -370,8 +379,8 @@ def atan(x: Array, /) -> Array:
     elementary=True,
     accuracy=4,
     partials=(
-        lambda y, x1, x2: _quotient(x2, x1 * x1 + x2 * x2),
-        lambda y, x1, x2: _quotient(-x1, x1 * x1 + x2 * x2),
+        lambda y, x1, x2: _by_square(x2, hypot(x1, x2)),
+        lambda y, x1, x2: _by_square(-x1, hypot(x1, x2)),
     ),
 )
 def atan2(x1: Array | complex, x2: Array | complex, /) -> Array:
@@ -448,7 +457,7 @@ def tanh(x: Array, /) -> Array:
     numpy=(np.arcsinh,),
     elementary=True,
     accuracy=4,
-    partials=(lambda y, x: 1 / sqrt(1 + x * x),),
+    partials=(lambda y, x: 1 / (sqrt(1 + x * x) if kind_of(x.dtype) == "c" else hypot(1, x)),),
 )
 def asinh(x: Array, /) -> Array:
     """Number whose hyperbolic sine is `x`, element by element.

@@ -91,9 +91,9 @@ def _minimum_element(k: Body, x: Element, y: Element) -> Element:
     return k.select(first == second, union, result)
 
 
-def _share(wins: Array, ties: Array, y: Array) -> Array:
-    """Return the derivative of an extreme by one operand: 1, 0, and half of it at a tie."""
-    return where(wins, 1, where(ties, array(y.dtype.type(0.5)), 0))
+def _share(loses: Array, ties: Array, y: Array) -> Array:
+    """Return the derivative of an extreme by one operand: 1, 0, half of it at a tie, 1 at NaN."""
+    return where(loses, where(ties, array(y.dtype.type(0.5)), 0), 1)
 
 
 def _to_comparable(k: Body, x: Element) -> Element:
@@ -110,8 +110,8 @@ def _to_comparable(k: Body, x: Element) -> Element:
     numpy=(np.maximum,),
     commutes=True,
     partials=(
-        lambda y, x1, x2: _share(x1 > x2, x1 == x2, y),
-        lambda y, x1, x2: _share(x2 > x1, x1 == x2, y),
+        lambda y, x1, x2: _share(x1 <= x2, x1 == x2, y),
+        lambda y, x1, x2: _share(x2 <= x1, x1 == x2, y),
     ),
 )
 def maximum(x1: Array | complex, x2: Array | complex, /) -> Array:
@@ -134,8 +134,8 @@ def maximum(x1: Array | complex, x2: Array | complex, /) -> Array:
     numpy=(np.minimum,),
     commutes=True,
     partials=(
-        lambda y, x1, x2: _share(x1 < x2, x1 == x2, y),
-        lambda y, x1, x2: _share(x2 < x1, x1 == x2, y),
+        lambda y, x1, x2: _share(x1 >= x2, x1 == x2, y),
+        lambda y, x1, x2: _share(x2 >= x1, x1 == x2, y),
     ),
 )
 def minimum(x1: Array | complex, x2: Array | complex, /) -> Array:
@@ -154,7 +154,7 @@ def minimum(x1: Array | complex, x2: Array | complex, /) -> Array:
     dtypes=real,
     name="maximum",
     public=False,
-    partials=(lambda y, x, low: x >= low, lambda y, x, low: x < low),
+    partials=(lambda y, x, low: ~(x < low), lambda y, x, low: x < low),
 )
 def at_least(x: Array | complex, low: Array | complex, /) -> Array:
     """`maximum`, whose derivative by `x` is 1 at the bound."""
@@ -166,7 +166,7 @@ def at_least(x: Array | complex, low: Array | complex, /) -> Array:
     dtypes=real,
     name="minimum",
     public=False,
-    partials=(lambda y, x, high: x <= high, lambda y, x, high: x > high),
+    partials=(lambda y, x, high: ~(x > high), lambda y, x, high: x > high),
 )
 def at_most(x: Array | complex, high: Array | complex, /) -> Array:
     """`minimum`, whose derivative by `x` is 1 at the bound."""

@@ -30,8 +30,8 @@ from tenfold.core.index_map import Slice, is_permutation, takes_all, updated_sli
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import Shape, product, row_major, whole_axes
 from tenfold.core.subgraph import Subgraph
-from tenfold.dtypes import BOOL, INT64, kind_of
-from tenfold.errors import UnsupportedError
+from tenfold.dtypes import BOOL, INT64, compute_dtype, kind_of
+from tenfold.errors import UnsupportedError, message
 from tenfold.ops.arange import arange
 from tenfold.ops.assignment import put_at, set_at
 from tenfold.ops.cast import convert
@@ -128,10 +128,17 @@ def summed_to(x: Array, shape: Shape) -> Array:
     return broadcast_to(reshape(sums, sums.shape[missing:]), shape) if missing >= 0 else sums
 
 
+def _widened(x: Any) -> Any:
+    """Return a half type as float32: derivatives reach further than the values."""
+    return convert(x, compute_dtype(x.dtype)) if isinstance(x, Array) else x
+
+
 def _by_partials(call: _DifferentiatedNode) -> Contributions:
-    result, partials = call.result(), call.op.transforms.partials
+    result = _widened(call.result())
+    partials = _checked_terms(call, "partials", call.op.transforms.partials)
+    operands = list(map(_widened, call.operands))
     return [
-        _scaled(call.g, partial(result, *call.operands) if callable(partial) else partial)
+        _scaled(call.g, partial(result, *operands) if callable(partial) else partial)
         if is_needed
         else None
         for partial, is_needed in zip(partials, call.needs, strict=True)
@@ -164,7 +171,9 @@ def _of_expression(call: _DifferentiatedNode) -> Contributions:
     expression = call.op.transforms.expression or call.op.semantics.element
     assert expression is not None, "it has one"
     arrays = [
-        x if isinstance(x, Array) else full((), x, dtype=dtype, device=call.node.type.device)
+        _widened(x)
+        if isinstance(x, Array)
+        else full((), x, dtype=dtype, device=call.node.type.device)
         for x, dtype in zip(call.operands, call.node.operands, strict=True)
     ]
     types = tuple([Type(x.shape, x.dtype, x.device) for x in arrays])
@@ -176,7 +185,8 @@ def _of_expression(call: _DifferentiatedNode) -> Contributions:
         body = Subgraph(call.op.name, [result], [_native.node_of(x) for x in inputs])
         _bodies[key] = body
     callee, reached = _vjp_of(body, call.needs, (True,), call.pull_back)
-    terms = iter(callee.subgraph.apply([*arrays, call.g]) if callee is not None else ())
+    g = convert(call.g, body.outputs[0].type.dtype)
+    terms = iter(callee.subgraph.apply([*arrays, g]) if callee is not None else ())
     return [next(terms) if is_reached else None for is_reached in reached]
 
 
@@ -371,7 +381,18 @@ def _of_replacement(call: _DifferentiatedNode) -> Contributions:
 
 def _by_vjp(call: _DifferentiatedNode) -> Contributions:
     assert call.op.transforms.vjp is not None, "a rule"
-    return call.op.transforms.vjp(call.g, call.result(), *call.operands, *call.params)
+    terms = call.op.transforms.vjp(call.g, call.result(), *call.operands, *call.params)
+    return _checked_terms(call, "vjp", terms)
+
+
+def _checked_terms(call: _DifferentiatedNode, fact: str, terms: Any) -> Contributions:
+    """Return the terms that a user's rule gave; raise TypeError unless there is one an operand."""
+    count = len(call.inputs)
+    if isinstance(terms, (tuple, list)) and len(terms) == count:
+        return terms
+    found = len(terms) if isinstance(terms, (tuple, list)) else type(terms).__name__
+    rule = f"{fact}= gave {found}, not a tuple of {count}: a cotangent, or None, for each operand"
+    raise TypeError(message(call.op.name, rule, remedy="return a tuple, as in (g * y,)"))
 
 
 def _by_inverse_view(call: _DifferentiatedNode) -> Contributions:

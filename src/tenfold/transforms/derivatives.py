@@ -30,6 +30,7 @@ from tenfold.errors import DTypeError, RunError, ShapeError
 from tenfold.interop.asarray import asarray
 from tenfold.ops.create import ones, zeros
 from tenfold.ops.indexing import capture, slice_view
+from tenfold.ops.stop_gradient import stop_gradient
 from tenfold.transforms.derivative_rules import contributions
 from tenfold.transforms.loop_carry import checked_callable
 
@@ -260,6 +261,9 @@ def value_and_grad(
     def with_gradient(*args: Any, **kwargs: Any) -> Any:
         arguments = list(args)
         leaves, structures = [], []
+        if len({at % max(1, len(args)) for at in positions}) < len(positions):
+            rule = f"argnums {argnums} name an argument twice"
+            raise ShapeError("tn.grad", rule, remedy="name each argument once")
         for at in positions:
             if not -len(args) <= at < len(args):
                 rule = f"argument {at} of {name_of(function)} is not given by position"
@@ -319,9 +323,19 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
 
     def pull(cotangent: Any) -> Any:
         seeds = _seeds("tn.vjp", results, result_structure, cotangent)
-        return structure.unflatten(_gradients(outputs, seeds, wrt))
+        return structure.unflatten(_without_history(_gradients(outputs, seeds, wrt), wrt))
 
     return (value, pull, *aux)
+
+
+def _without_history(gradients: list[Array], watched: Sequence[Node]) -> list[Array]:
+    """Return gradients of which nothing keeps its history, unless other nodes are watched, too."""
+    for node in watched:
+        node.stop_watching()
+    is_kept = any(_native.node_of(g).is_made_of_watched for g in gradients)
+    for node in watched:
+        node.watch()
+    return gradients if is_kept else list(map(stop_gradient, gradients))
 
 
 def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
