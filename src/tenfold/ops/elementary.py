@@ -181,8 +181,8 @@ def log10(x: Array, /) -> Array:
     accuracy=4,
     accuracy_floor=0.5,
     partials=(
-        lambda y, x1, x2: exp(-logaddexp(0, x2 - x1)),
-        lambda y, x1, x2: exp(-logaddexp(0, x1 - x2)),
+        lambda y, x1, x2: exp(-logaddexp(0, x2 - x1)),  # type: ignore[has-type]  # below
+        lambda y, x1, x2: exp(-logaddexp(0, x1 - x2)),  # type: ignore[has-type]  # below
     ),
 )
 def logaddexp(x1: Array | complex, x2: Array | complex, /) -> Array:
