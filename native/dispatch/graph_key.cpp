@@ -128,9 +128,8 @@ int64_t offset_of_slice(const Value& value, const Starts& slice) {
     bool is_slice = node.op->part != Op::none;
     bool is_result_selector = !is_slice && !node.op->python;
     words.push_back(pending_tag | uint64_t(entry.live_out) << 8 |
-                    uint64_t(node.passed_through.load(std::memory_order_relaxed)) << 9 |
-                    uint64_t(bool(anchor)) << 10 | uint64_t(is_result_selector) << 11 |
-                    uint64_t(entry.num_inputs) << 32);
+                    uint64_t(node.has(PASSED_THROUGH)) << 9 | uint64_t(bool(anchor)) << 10 |
+                    uint64_t(is_result_selector) << 11 | uint64_t(entry.num_inputs) << 32);
     words.push_back(address_word(node.inference.get()));
     if (is_result_selector) {
         words.push_back(address_word(node.op));

@@ -85,8 +85,7 @@ class FormWriter {
         const Inference& inference = *node.inference;
         if (!node.op->python || inference.results.size() != 1) return false;
         append(pending_tag | uint64_t(entry.live_out) << 8 |
-               uint64_t(node.passed_through.load(std::memory_order_relaxed)) << 9 |
-               uint64_t(entry.num_inputs) << 32);
+               uint64_t(node.has(PASSED_THROUGH)) << 9 | uint64_t(entry.num_inputs) << 32);
         append(node.op->id); // an id: the address of a freed op may be reused
         append(kind_of(*node.type));
         if (node.op->part == Op::none) {

@@ -16,7 +16,7 @@ uint16_t offset_hash(Node& previous, const Params& slice) {
     if (!is_update || value_of(&previous)) return 0;
     const Starts &previous_starts = starts_of(*previous.params), &current = starts_of(slice);
     if (previous_starts.pattern != current.pattern || previous_starts.starts == current.starts ||
-        previous.passed_through.load(std::memory_order_relaxed))
+        previous.has(PASSED_THROUGH))
         return 0;
     uint64_t number = 1;
     for (std::size_t i = 0; i < current.starts.size(); ++i)

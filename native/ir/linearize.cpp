@@ -151,7 +151,7 @@ class Linearizer {
             uint32_t claim = entry.node->claimed_by.load(std::memory_order_acquire);
             if (claim) graph_.claimed_by = claim;
             if (entry.value) continue;
-            keeps_history_ |= entry.node->keeps_history;
+            keeps_history_ |= entry.node->has(KEEPS_HISTORY);
             if (is_submitted(*entry.node)) graph_.has_submitted = true;
             std::size_t depth = entry.node->depth.load(std::memory_order_relaxed);
             graph_.depth = std::max(graph_.depth, depth);
@@ -170,7 +170,7 @@ class Linearizer {
         std::vector<bool> needed(graph_.nodes.size());
         for (std::size_t i = graph_.nodes.size(); i-- > 0;) {
             const LinearizedNode& entry = graph_.nodes[i];
-            if (entry.value || !(needed[i] || entry.node->keeps_history)) continue;
+            if (entry.value || !(needed[i] || entry.node->has(KEEPS_HISTORY))) continue;
             for (uint32_t input : graph_.inputs(entry)) {
                 needed[input] = true;
                 graph_.nodes[input].dead_after_read = false;

@@ -52,8 +52,9 @@ void set_inputs(Node* node, std::span<Node* const> inputs) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         retain(inputs[i]);
         slots[i] = inputs[i];
-        if (!node->op->zero_derivative && (inputs[i]->watched || inputs[i]->keeps_history))
-            node->keeps_history = 1;
+        if (!node->op->zero_derivative &&
+            (inputs[i]->has(WATCHED) || inputs[i]->has(KEEPS_HISTORY)))
+            node->set(KEEPS_HISTORY);
         if (is_computed(inputs[i])) continue; // the second line of its memory stays where it is
         kind |= inputs[i]->kind.load(std::memory_order_relaxed);
         depth = std::max(depth, inputs[i]->depth.load(std::memory_order_relaxed));
@@ -142,8 +143,8 @@ std::optional<std::vector<Ref<Node>>> nodes_with_history(std::span<Node* const> 
     while (!stack.empty()) {
         Ref<Node> node = std::move(stack.back());
         stack.pop_back();
-        if (node->watched) return {};
-        if (!node->keeps_history || !visited.insert(node.get()).second) continue;
+        if (node->has(WATCHED)) return {};
+        if (!node->has(KEEPS_HISTORY) || !visited.insert(node.get()).second) continue;
         for (Ref<Node>& input : inputs_of(node.get())) stack.push_back(std::move(input));
         nodes.push_back(std::move(node));
     }
@@ -248,21 +249,20 @@ bool mark_passed_through(Node* node) {
     uint64_t most = storable_bytes.load(std::memory_order_relaxed);
     bool fits = uint64_t(type.size()) <= most / std::max(dtype_of(type.dtype).bytes, 1U);
     // Relaxed: a thread that does not see it computes it once more.
-    return fits ? node->passed_through.exchange(true, std::memory_order_relaxed)
-                : node->passed_through.load(std::memory_order_relaxed);
+    return fits ? node->set(PASSED_THROUGH) : node->has(PASSED_THROUGH);
 }
 
 void set_storable_bytes(uint64_t bytes) { storable_bytes.store(bytes, std::memory_order_relaxed); }
 
 void watch(Node* node, bool forget) {
     NodeSpinLock lock(node);
-    node->watched = 1;
-    if (forget) node->keeps_history = 0;
+    node->set(WATCHED);
+    if (forget) node->clear(KEEPS_HISTORY);
 }
 
 void stop_watching(Node* node) {
     NodeSpinLock lock(node);
-    node->watched = 0;
+    node->clear(WATCHED);
 }
 
 bool is_made_of_watched(Node* node) { return !nodes_with_history({&node, 1}).has_value(); }
@@ -273,7 +273,7 @@ void forget_history(std::span<Node* const> roots) {
     for (Ref<Node>& node : *nodes) {
         DroppedInputs dropped;
         NodeSpinLock lock(node.get());
-        node->keeps_history = 0;
+        node->clear(KEEPS_HISTORY);
         if (node->value) dropped.take(*node);
     }
 }
@@ -284,7 +284,7 @@ void publish(Node* node, Ref<Value> value) {
         NodeSpinLock lock(node);
         if (node->value) return;
         node->value = std::move(value);
-        if (!node->keeps_history) dropped.take(*node);
+        if (!node->has(KEEPS_HISTORY)) dropped.take(*node);
         node->kind.store(VALUE, std::memory_order_relaxed);
         node->assignments.store(0, std::memory_order_relaxed);
         node->depth.store(0, std::memory_order_relaxed);

@@ -58,23 +58,28 @@ struct UpdateRun {
     bool is_deferred() const { return num_deferred > 1; }
 };
 
+// What is true of a node; relaxed: a thread that does not see it yet does work once more.
+enum NodeFlag : uint8_t {
+    PASSED_THROUGH = 1, // an evaluation did; the next one stores the value
+    WATCHED = 2,        // what is made of this node keeps its history
+    KEEPS_HISTORY = 4,  // the inputs stay after the node is computed
+};
+
 // Two cache lines; most accesses need only the first.
 struct alignas(64) Node {
     std::atomic<uint32_t> references{1};
     std::atomic<uint8_t> kind{VALUE}; // kind and depth fall to 0 once; a reader may see either
     std::atomic<bool> locked{
         false}; // a spin lock: protects value and inputs when the node is computed
-    std::atomic<bool> passed_through{false}; // an evaluation did; the next one stores the value
-    std::atomic<bool> pending{false};        // until it has been computed
+    std::atomic<uint8_t> flags{0};    // a bit for each NodeFlag
+    std::atomic<bool> pending{false}; // until it has been computed
     // The number of the thread that overwrites the value of this node in place; 0: none. No Array
     // names the node. A thread that reaches it by another path waits.
     std::atomic<uint32_t> claimed_by{0};
-    uint32_t input_count : 30 = 0;
-    uint32_t watched : 1 = 0;       // what is made of this node keeps its history
-    uint32_t keeps_history : 1 = 0; // the inputs stay after the node is computed
-    const Op* op = nullptr;         // null for a leaf
-    Ref<Type> type;                 // type of the only, or first, result
-    Ref<Inference> inference;       // null for a leaf
+    uint32_t input_count = 0;
+    const Op* op = nullptr;   // null for a leaf
+    Ref<Type> type;           // type of the only, or first, result
+    Ref<Inference> inference; // null for a leaf
     Ref<Value> value;
     std::array<Node*, 2> inline_inputs{}; // up to two inputs; of more the first is where they stand
 
@@ -86,6 +91,10 @@ struct alignas(64) Node {
     UpdateRun run; // run of an assignment; written before the node is published
     Scalar scalar; // value of a leaf that is a Python scalar; an operation has its number here
 
+    bool has(NodeFlag flag) const { return flags.load(std::memory_order_relaxed) & flag; }
+    // Whether the flag was set before.
+    bool set(NodeFlag flag) { return flags.fetch_or(flag, std::memory_order_relaxed) & flag; }
+    void clear(NodeFlag flag) { flags.fetch_and(uint8_t(~flag), std::memory_order_relaxed); }
     // Nodes that were made later have larger numbers; 0 for a scalar and a placeholder.
     uint64_t creation_number() const { return uint64_t(scalar.integer_bits); }
     Node* const* input_slots() const {

@@ -184,7 +184,8 @@ class NestedNumbers {
             !std::ranges::equal(type.shape, std::span(shape_).subspan(levels_)))
             return false;
         const Node& node = *node_of(object);
-        if (node.watched || node.keeps_history) return false; // its values would be a constant
+        if (node.has(WATCHED) || node.has(KEEPS_HISTORY))
+            return false; // its values would be a constant
         array_dtype_ = dtype;
         has_floats_ |= dtype_of(uint16_t(dtype)).kind == 'f';
         has_integers_ |= dtype_of(uint16_t(dtype)).kind != 'b';

@@ -182,7 +182,7 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
         if (std::size_t out_of_range = first_scalar_out_of_range(*op, *inferred.inference, inputs))
             return refuse_scalar(op, inputs, *inferred.inference, out_of_range - 1);
     Ref<Node> node = operation_node(op, std::move(params), std::move(inferred), inputs);
-    if (records_origin || node->keeps_history) node->origin = origin();
+    if (records_origin || node->has(KEEPS_HISTORY)) node->origin = origin();
     return node;
 }
 
@@ -376,7 +376,7 @@ void declare_nodes(nb::module_& module) {
                      [](const NodeHandle& self) {
                          return self.node->is_scalar() ? 0 : self.node->creation_number();
                      })
-        .def_prop_ro("watched", [](const NodeHandle& self) { return bool(self.node->watched); })
+        .def_prop_ro("watched", [](const NodeHandle& self) { return self.node->has(WATCHED); })
         .def_prop_ro("is_made_of_watched",
                      [](const NodeHandle& self) { return is_made_of_watched(self.node.get()); })
         .def(
@@ -386,8 +386,7 @@ void declare_nodes(nb::module_& module) {
         .def(
             "passed_through",
             [](const NodeHandle& self, bool mark) {
-                return mark ? mark_passed_through(self.node.get())
-                            : self.node->passed_through.load();
+                return mark ? mark_passed_through(self.node.get()) : self.node->has(PASSED_THROUGH);
             },
             "mark"_a = true)
         .def("value", node_value, "index"_a = 0)
