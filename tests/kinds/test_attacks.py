@@ -87,6 +87,7 @@ def test_dtypes_of_linear_algebra_of_integers() -> None:
     assert tn.linalg.det(tn.diagonal_matrix(tn.asarray([1, 2]))).dtype == tn.float64
 
 
+@pytest.mark.cpu
 def test_indices_that_change_later_do_not_change_the_matrix() -> None:
     indptr = np.array([0, 2, 3, 5])
     matrix = tn.csr([1.0, 2.0, 3.0, 4.0, 5.0], [0, 2, 1, 0, 2], tn.wrap(indptr), (3, 3))

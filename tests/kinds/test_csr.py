@@ -84,6 +84,7 @@ def test_formats_of_scipy_are_imported_and_left_as_they_are(format: str) -> None
     assert unsummed.nnz == 3
 
 
+@pytest.mark.cpu
 def test_buffers_of_scipy_are_shared_on_the_callers_promise() -> None:
     matrix = random_matrix((12, 8))
     copied, shared = tn.asarray(matrix), tn.asarray(matrix, copy=False)

@@ -238,6 +238,17 @@ def test_a_kind_is_a_tree_of_its_components(kind: str) -> None:
     np.testing.assert_allclose(columns, values.T, rtol=1e-13)
 
 
+@pytest.mark.cpu
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_on_another_device(kind: str) -> None:
+    matrix, values = KINDS[kind](np.random.default_rng(2))
+    moved = matrix.to_device("emulated")
+    assert (moved.device, moved.storage) == ("emulated:0", kind)
+    x = tn.ones(N, device="emulated")
+    found = np.asarray((moved @ x).to_device("cpu"))
+    np.testing.assert_allclose(found, values.sum(axis=1), rtol=1e-13)
+
+
 def test_a_large_kind_takes_the_memory_of_its_components() -> None:
     order = 10**6
     matrix = tn.diagonal_matrix(tn.arange(order) * 1.0)

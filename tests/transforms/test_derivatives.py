@@ -551,6 +551,7 @@ def test_gradient_by_an_unreached_array_is_zero_or_an_error() -> None:
         tn.grad_of(loss, x, missing="none")
 
 
+@pytest.mark.cpu
 def test_views_and_windows_are_not_watched() -> None:
     with pytest.raises(DTypeError, match="view"):
         tn.watch(tn.asarray(A)[0])

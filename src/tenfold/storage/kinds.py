@@ -229,6 +229,9 @@ def _by_rules(op: Op[...], operands: Sequence[Any], params: Params, expected: Ty
             rule = kind.rules.get(op)
             if rule is not None:
                 result = rule(*operands, *params)
+            elif op.semantics.moves:
+                moved = [_native.apply(op.id, (part,), params) for part in components(x)]
+                result = kind.make(*moved, params=constructor_params(x))
             if result is NotImplemented and kind.elementwise and op.semantics.kind is Kind.MAP:
                 result = kind.elementwise(op, operands, params)
     if result is NotImplemented or result.shape != expected.shape:
