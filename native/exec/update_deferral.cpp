@@ -24,13 +24,22 @@ uint16_t offset_hash(Node& previous, const Params& slice) {
     return uint16_t(number >> 48 | 1); // a collision only defers; the result stays right
 }
 
-// One bit for the operations of an assigned value and of its operands.
-uint64_t bit_of_form(Node* value) {
+// A nonzero hash of the operations of an assigned value and of its operands.
+uint64_t form_of(Node* value) {
     auto number = [](const Node* node) { return reinterpret_cast<uint64_t>(node->op); };
     uint64_t form = number(value);
     for (const Ref<Node>& operand : inputs_of(value))
         form = form * HASH_FACTOR + number(operand.get());
-    return uint64_t(1) << (form * HASH_FACTOR >> 58);
+    return form | 1;
+}
+
+bool is_deferrable(const Params& slice, Node* value) {
+    const auto& forms = pattern_of(slice).not_deferred;
+    auto is_set = [](const auto& form) { return form.load(std::memory_order_relaxed) != 0; };
+    if (std::ranges::none_of(forms, is_set)) return true;
+    const uint64_t form = form_of(value);
+    return std::ranges::none_of(
+        forms, [&](const auto& each) { return each.load(std::memory_order_relaxed) == form; });
 }
 
 // Whether an assignment in a long run may defer earlier work, so that it is done at once.
@@ -38,8 +47,7 @@ bool may_defer(const UpdateRun& run, const Params& slice, uint16_t stride_hash, 
     const bool fits = run.num_similar >= DEFERRAL.min_run &&
                       run.num_deferred < DEFERRAL.max_deferred &&
                       (run.num_deferred == 1 || run.stride_hash == stride_hash);
-    const uint64_t not_deferred = pattern_of(slice).not_deferred.load(std::memory_order_relaxed);
-    return fits && (!not_deferred || !(not_deferred & bit_of_form(value)));
+    return fits && is_deferrable(slice, value);
 }
 
 } // namespace
@@ -62,7 +70,14 @@ UpdateRun next_in_run(Node& previous, const Params& slice, Node* value) {
 void disable_deferral(Node& update) {
     if (!update.op || update.op->part != Op::slice_update) return;
     std::vector<Ref<Node>> inputs = inputs_of(&update);
-    if (!inputs.empty()) pattern_of(*update.params).not_deferred |= bit_of_form(inputs[1].get());
+    if (inputs.empty()) return;
+    auto& forms = pattern_of(*update.params).not_deferred;
+    const uint64_t form = form_of(inputs[1].get());
+    for (auto& each : forms) {
+        uint64_t none = 0;
+        if (each.compare_exchange_strong(none, form) || none == form) return;
+    }
+    forms[form / 2 % forms.size()] = form; // the form that had its place is learnt again
 }
 
 DueUpdates due_updates(uint32_t target, uint32_t value, uint32_t retry_limit) {

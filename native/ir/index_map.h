@@ -60,8 +60,8 @@ struct Starts {
     IndexMap map;
     // The `set_at` pattern of an `index` pattern with axes of length 1. Under the GIL.
     mutable Ref<Params> update_pattern;
-    // One bit per form of value whose assignments to a pattern were not computed in one go.
-    mutable std::atomic<uint64_t> not_deferred{0};
+    // Forms of values whose assignments to a pattern were not computed in one go; 0: none.
+    mutable std::array<std::atomic<uint64_t>, 4> not_deferred{};
 };
 
 // The Params of a slice. Under the GIL.
