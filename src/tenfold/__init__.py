@@ -66,6 +66,7 @@ from tenfold.namespace import (  # noqa: E402  # as above
 from tenfold.transforms.conjugate_gradient import cg  # noqa: E402  # as above
 from tenfold.transforms.control_flow import cond, scan, while_loop  # noqa: E402  # as above
 from tenfold.transforms.custom_op import op  # noqa: E402  # as above
+from tenfold.transforms.custom_vjp import custom_vjp  # noqa: E402  # as above
 from tenfold.transforms.derivatives import (  # noqa: E402  # as above
     grad,
     grad_of,
@@ -117,6 +118,7 @@ __all__ = [
     "cse",
     "csr",
     "csr_from_coo",
+    "custom_vjp",
     "diagonal_matrix",
     "engine",
     "errors",

@@ -29,6 +29,7 @@ from tenfold.transforms.control_flow import cond as cond
 from tenfold.rewrite.cse import cse as cse
 from tenfold.kinds.csr import csr as csr
 from tenfold.kinds.csr import csr_from_coo as csr_from_coo
+from tenfold.transforms.custom_vjp import custom_vjp as custom_vjp
 from tenfold.kinds.diagonal import diagonal_matrix as diagonal_matrix
 from tenfold.engine.engine import engine as engine
 from tenfold import errors as errors
@@ -701,6 +702,7 @@ __all__ = [
     "csr_from_coo",
     "cumulative_prod",
     "cumulative_sum",
+    "custom_vjp",
     "diag",
     "diag_embed",
     "diagonal",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+import tenfold.numpy as tnp
 
 X = tn.asarray([1.0, 2.0])
 
@@ -129,3 +131,33 @@ def test_steps_by_vjp_keep_no_history() -> None:
 def test_gradients_of_single_precision_are_not_compared_with_differences() -> None:
     with pytest.raises(tn.errors.DTypeError, match="float64"):
         tn.testing.check_gradients(tn.sin, tn.asarray([1.0], dtype=tn.float32))
+
+
+def test_elements_that_are_left_out_have_no_cotangent() -> None:
+    x = tn.asarray([1.0, 2.0, np.nan, 4.0])
+    kept = tn.asarray([1.0, 2.0, 4.0])
+    for left_out, of_kept in ((tnp.nanvar, tnp.var), (tnp.nanstd, tnp.std)):
+        found = np.asarray(tn.grad(left_out)(x))
+        np.testing.assert_allclose(found[[0, 1, 3]], tn.grad(of_kept)(kept), rtol=1e-14)
+        assert found[2] == 0
+
+
+def test_sinc_at_and_near_the_origin() -> None:
+    def second(x: tn.Array) -> tn.Array:
+        return tn.grad(tn.grad(tnp.sinc))(x)
+
+    for x in (0.0, 1e-9, 1e-3, 0.158, 0.16):
+        y = np.longdouble(np.pi) * x  # the second derivative is even, and a series
+        terms = [(-1) ** k * (2 * k + 2) * (2 * k + 1) * y ** (2 * k) for k in range(12)]
+        factors = [-1 / np.longdouble(math.factorial(2 * k + 3)) for k in range(12)]
+        expected = float(np.pi**2 * sum(np.multiply(terms, factors)))
+        assert second(tn.asarray(x)).item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_branch_that_a_member_has_not_chosen_has_no_derivative() -> None:
+    def root(x: tn.Array) -> tn.Array:
+        return tn.cond(x > 0, tn.sqrt, lambda x: -x, x)
+
+    x = tn.asarray([-1.0, 4.0, 0.0])
+    found = tn.grad(lambda x: tn.sum(tn.vmap(root)(x)))(x)
+    np.testing.assert_array_equal(found, [-1, 0.25, -1])

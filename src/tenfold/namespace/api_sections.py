@@ -141,7 +141,7 @@ API_SECTIONS = (
         "derivatives",
         "Derivatives",
         "Gradients and Jacobian products of functions and of pending graphs.",
-        names=("grad", "grad_of", "jvp", "value_and_grad", "vjp", "watch"),
+        names=("custom_vjp", "grad", "grad_of", "jvp", "value_and_grad", "vjp", "watch"),
     ),
     ApiSection(
         "engine",

@@ -10,6 +10,7 @@ Takes NumPy's arguments, hands on Arrays.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ from tenfold.ops import (
     sorting,
 )
 from tenfold.ops import complex as parts
-from tenfold.ops.comparison import equal
+from tenfold.ops.comparison import equal, less
 from tenfold.ops.elementary import sin
 from tenfold.ops.indexing import index
 from tenfold.ops.joining import concat, stack
@@ -164,14 +165,22 @@ def nan_to_num(
     return result
 
 
+SINC_SERIES = tuple([(-1) ** k / math.factorial(2 * k + 1) for k in range(9)])
+"""Coefficients of sin(y) / y in powers of y*y: near 0 derivatives of the quotient cancel."""
+
+
 def sinc(x: Any) -> Array:
     """Return sin(pi x) / (pi x), 1 at 0."""
     values = as_array(x)
     values = values if kind_of(values.dtype) in "fc" else cast(values, np.float64)
     y = arithmetic.multiply(values, np.pi)
-    zero = equal(y, 0)
-    y = selection.where(zero, constant(y, 1), y)
-    return selection.where(zero, constant(y, 1), arithmetic.divide(sin(y), y))
+    near = less(arithmetic.abs(y), 0.5)
+    square = arithmetic.multiply(y, y)
+    series = constant(y, SINC_SERIES[-1])
+    for coefficient in SINC_SERIES[-2::-1]:
+        series = arithmetic.add(arithmetic.multiply(series, square), coefficient)
+    y = selection.where(near, constant(y, 1), y)
+    return selection.where(near, series, arithmetic.divide(sin(y), y))
 
 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:

@@ -272,9 +272,9 @@ def var(
         return deliver(statistics.var(x, axis=axis, correction=less, keepdims=keepdims), out)
     x = _inexact(x)
     centre = _mean(x, axis, keepdims=True, where=where) if mean is None else as_array(mean)
-    distance = subtract(x, centre)
+    distance = where_else(subtract(x, centre), where, 0)  # so that no derivative goes to others
     powers = square(absolute(distance) if x.dtype in REAL_DTYPES else distance)
-    total = reduce.sum(where_else(powers, where, 0), axis=axis, keepdims=keepdims)
+    total = reduce.sum(powers, axis=axis, keepdims=keepdims)
     divisor = maximum(as_array(subtract(as_array(_count(x, axis, keepdims, where)), less)), 0)
     of_dtype = dtype is not None and kind_of(x.dtype) == "f"  # else the dtype of `mean` counts
     return deliver(cast(divide(total, divisor), x.dtype if of_dtype else powers.dtype), out)

@@ -135,7 +135,7 @@ def _batch_node(node: Node, operands: Sequence[BatchedNode], length: int) -> Bat
             return BatchedNode(members.call(members.operands, node.params), batched=False)
         result = (
             _batch_call(members, node)
-            if node.op.semantics.body
+            if node.op.semantics.body and node.op.transforms.batch is None
             else _apply_batch_rule(members, node)
         )
         if result is NotImplemented:

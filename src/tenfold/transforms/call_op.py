@@ -47,14 +47,16 @@ ENDLESS = 2**62
 class Callee:
     """A Subgraph with an op whose calls compute it: a traced function, a loop step or a branch."""
 
-    def __init__(self, subgraph: Subgraph, page: str = "control", family: object = None) -> None:
-        self.subgraph, self.page, self.family = subgraph, page, family
+    def __init__(
+        self, subgraph: Subgraph, page: str = "control", family: object = None, **facts: Any
+    ) -> None:
+        self.subgraph, self.page, self.family, self.facts = subgraph, page, family, facts
         self.loop_kernels: LoopKernels = {}
 
     @cached
     def op(self) -> Op[...]:
-        """The operation; `family` identifies the traced function."""
-        return call_op(self.subgraph, self.page, self.family)
+        """The operation; `family` identifies the traced function, `facts` are further ones."""
+        return call_op(self.subgraph, self.page, self.family, **self.facts)
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         """Free the cached plans of its op, which is freed with its last node."""
@@ -206,7 +208,7 @@ def _device_of(subgraph: Subgraph) -> str:
     return devices[0] if devices else dense.HOST
 
 
-def call_op(subgraph: Subgraph, page: str, family: object = None) -> Op[...]:
+def call_op(subgraph: Subgraph, page: str, family: object = None, **facts: Any) -> Op[...]:
     """Return the op whose calls compute a Subgraph.
 
     A failure of it names the line of the call, or that of the failed operation, as the rule of the
@@ -254,4 +256,5 @@ def call_op(subgraph: Subgraph, page: str, family: object = None) -> Op[...]:
         ),
         public=False,
         cost=float(len(subgraph.graph)),
+        **facts,
     )

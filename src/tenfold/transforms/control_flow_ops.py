@@ -22,12 +22,13 @@ from tenfold._native import Array, Type, Value
 from tenfold.core.interpreter import rebuild_with_origin
 from tenfold.core.op import BoundCall, Inferred, Kind, Op
 from tenfold.core.subgraph import Subgraph
-from tenfold.dtypes import BOOL
+from tenfold.dtypes import BOOL, kind_of
 from tenfold.errors import UnsupportedError
 from tenfold.ops.batch_rules import Members
 from tenfold.ops.reduce import any as any_
 from tenfold.ops.reshaping import reshape
 from tenfold.ops.selection import where
+from tenfold.ops.stop_gradient import stop_gradient
 from tenfold.storage import dense
 from tenfold.transforms.batch_interpreter import (
     IMPLICIT_BATCH,
@@ -245,6 +246,16 @@ def _select(pred: Array, x: Array, y: Array) -> Array:
     return where(reshape(pred, (*pred.shape, *(1,) * (x.ndim - 1))), x, y)
 
 
+def _for_members(pred: Array, x: Array, is_chosen: bool) -> Array:
+    """Return `x`, with a derivative in the members alone that have chosen the branch.
+
+    The derivative of a branch that a member has not chosen may be infinite, and 0 * inf is NaN.
+    """
+    if kind_of(x.dtype) not in "fc":
+        return x
+    return _select(pred, x, stop_gradient(x)) if is_chosen else _select(pred, stop_gradient(x), x)
+
+
 def _batch_cond(members: Members, *params: Any) -> Any:
     true_branch, false_branch, operand_count, true_capture_count, device = params
     condition_batched, *batched_flags = members.batched
@@ -274,8 +285,15 @@ def _batch_cond(members: Members, *params: Any) -> Any:
         raise UnsupportedError("tn.cond", rule, remedy="compute them one by one")
     pred, *operands = members.operands
     branch_results = [
-        branch_.to_subgraph([True] * len(branch_.results)).apply([operands[at] for at in positions])
-        for branch_, positions in zip(batched_branches, branch_operands, strict=True)
+        branch_.to_subgraph([True] * len(branch_.results)).apply(
+            [
+                _for_members(pred, operands[at], is_chosen) if batched_flags[at] else operands[at]
+                for at in positions
+            ]
+        )
+        for branch_, positions, is_chosen in zip(
+            batched_branches, branch_operands, (True, False), strict=True
+        )
     ]
     results = [_select(pred, x, y) for x, y in zip(*branch_results, strict=True)]
     return _with_batch_axes(members, results, [True] * len(results))

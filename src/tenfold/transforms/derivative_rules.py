@@ -382,7 +382,14 @@ def _of_replacement(call: _DifferentiatedNode) -> Contributions:
 def _by_vjp(call: _DifferentiatedNode) -> Contributions:
     assert call.op.transforms.vjp is not None, "a rule"
     terms = call.op.transforms.vjp(call.g, call.result(), *call.operands, *call.params)
-    return _checked_terms(call, "vjp", terms)
+    if call.op.semantics.body is None:
+        return _checked_terms(call, "vjp", terms)
+    count = len(terms)  # captured arrays come after the arguments
+    if any(call.needs[count:]):
+        rule = "it reads an array that is no argument, and that has no derivative here"
+        remedy = "make the array an argument, or take tn.stop_gradient of it before"
+        raise UnsupportedError(call.op.name, rule, call.operands[count:][:4], remedy)
+    return [*terms, *[None] * (len(call.inputs) - count)]
 
 
 def _checked_terms(call: _DifferentiatedNode, fact: str, terms: Any) -> Contributions:
