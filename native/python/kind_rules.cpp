@@ -3,11 +3,10 @@
 #include "python/kind_rules.h"
 
 #include <memory>
-#include <stdexcept>
-#include <unordered_map>
 
 #include "memory/cache_registry.h"
 #include "memory/lru_cache.h"
+#include "python/op_recipe.h"
 
 namespace tenfold::bindings {
 
@@ -15,31 +14,16 @@ namespace {
 
 constexpr std::size_t CAPACITY = 1024;
 
-// One operation of a rule. An input is one of the stored operands, or, counted from them on, the
-// result of an earlier step; null is a constant.
-struct RuleStep {
-    const Op* op;
-    Ref<Params> params;
-    std::vector<std::pair<std::size_t, Ref<Node>>> inputs;
-};
-
 struct KindRule {
-    std::vector<RuleStep> steps;
+    OpRecipe recipe;
     std::vector<Ref<Type>> types; // those of the key, which stay at their addresses
     Ref<Params> params;           // likewise
     nb::object op;                // likewise
 };
 
-using Words = std::vector<uint64_t>;
-struct RuleKeyHash {
-    std::size_t operator()(const Words& words) const {
-        uint64_t hash = 0;
-        for (uint64_t word : words) hash = (hash ^ word) * 0x9e3779b97f4a7c15;
-        return truncate_hash(hash ^ hash >> 32);
-    }
-};
 // All under the GIL.
-using Rules = LruCache<Words, std::shared_ptr<KindRule>, RuleKeyHash, std::equal_to<Words>>;
+using Rules =
+    LruCache<RecipeWords, std::shared_ptr<KindRule>, RecipeWordsHash, std::equal_to<RecipeWords>>;
 Rules* const rules = new Rules(CAPACITY); // outlives every Node
 
 [[maybe_unused]] Cache& registered = register_cache(
@@ -50,65 +34,28 @@ Rules* const rules = new Rules(CAPACITY); // outlives every Node
          rules->clear(evicted);
      }});
 
-uint64_t number(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
-
 // The nodes of operands and components, and what identifies a rule.
 struct Operands {
     std::vector<Node*> stored;
-    Words words;
+    RecipeWords words;
 
     Operands(const Op* op, std::span<Node* const> inputs, const Params* params) {
         words.reserve(4 + 2 * inputs.size());
         words.push_back(op->id << 1 | uint64_t(current_options().strict));
-        words.push_back(number(params)); // interned, or none
+        words.push_back(recipe_word(params)); // interned, or none
         for (Node* input : inputs) {
-            words.push_back(number(input->type.get()));
+            words.push_back(recipe_word(input->type.get()));
             if (!input->type->storage) {
                 stored.push_back(input);
                 continue;
             }
             for (Node* component : input->inputs()) { // a node of a kind keeps its inputs
-                words.push_back(number(component->type.get()));
+                words.push_back(recipe_word(component->type.get()));
                 stored.push_back(component);
             }
         }
     }
 };
-
-Ref<Node> replayed(const KindRule& rule, const std::vector<Node*>& stored) {
-    std::vector<Ref<Node>> made;
-    std::vector<Node*> inputs;
-    for (const RuleStep& step : rule.steps) {
-        inputs.clear();
-        for (const auto& [at, constant] : step.inputs)
-            inputs.push_back(constant             ? constant.get()
-                             : at < stored.size() ? stored[at]
-                                                  : made[at - stored.size()].get());
-        Ref<Node> node = make_node(step.op, inputs, step.params);
-        if (!node) return {};
-        made.push_back(std::move(node));
-    }
-    return made.back();
-}
-
-// Appends the steps that make a node of the known ones, and returns its position. Throws
-// std::out_of_range for a value that is none of these, which other operands would not have.
-std::size_t append_steps(Node* node, std::unordered_map<Node*, std::size_t>& positions,
-                         KindRule& rule, std::size_t num_stored) {
-    auto known = positions.find(node);
-    if (known != positions.end()) return known->second;
-    if (!node->op || !node->op->python || node->inference->results.size() != 1)
-        throw std::out_of_range("a constant");
-    RuleStep step{node->op, node->params, {}};
-    for (Node* input : node->inputs()) {
-        if (input->is_scalar())
-            step.inputs.emplace_back(0, Ref<Node>(input));
-        else
-            step.inputs.emplace_back(append_steps(input, positions, rule, num_stored), Ref<Node>());
-    }
-    rule.steps.push_back(std::move(step));
-    return positions[node] = num_stored + rule.steps.size() - 1;
-}
 
 // cache_kind_rule(op, operands, params, placeholders, result): what the rule made of placeholders
 // is made of all operands of these Types.
@@ -127,13 +74,12 @@ void cache_kind_rule(uint32_t op_id, const nb::tuple& operands, const nb::object
     }
     Operands key(op, inputs, params.get());
     auto rule = std::make_shared<KindRule>();
-    std::unordered_map<Node*, std::size_t> positions;
-    for (nb::handle placeholder : placeholders)
-        positions.emplace(node_of(placeholder.ptr()), positions.size());
-    try {
-        append_steps(node_of(result.ptr()), positions, *rule, key.stored.size());
-    } catch (const std::out_of_range&) { return; }
-    if (rule->steps.empty() || positions.size() < key.stored.size()) return;
+    std::vector<Node*> given;
+    for (nb::handle placeholder : placeholders) given.push_back(node_of(placeholder.ptr()));
+    Node* made = node_of(result.ptr());
+    if (given.size() != key.stored.size() || !record_recipe(rule->recipe, given, {&made, 1}))
+        return;
+    if (rule->recipe.steps.empty()) return;
     for (Node* input : inputs) {
         rule->types.emplace_back(input->type);
         if (input->type->storage)
@@ -157,7 +103,8 @@ Ref<Node> apply_to_kinds(const Op* op, std::span<Node* const> inputs, const Para
     Operands operands(op, inputs, params);
     if (auto* found = rules->find(operands.words)) {
         std::shared_ptr<KindRule> rule = *found; // it may be evicted meanwhile
-        return replayed(*rule, operands.stored);
+        std::vector<Ref<Node>> made;
+        return rule->recipe.replay(operands.stored, made) ? std::move(made[0]) : Ref<Node>();
     }
     nb::list arrays;
     for (Node* input : inputs)

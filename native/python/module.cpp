@@ -115,6 +115,7 @@ NB_MODULE(_native_once, module) {
     declare_type_tables(module);
     declare_values(module);
     declare_nodes(module);
+    declare_derivative_walk(module);
     declare_kind_rules(module);
     declare_csr_patterns(module);
     declare_trace_log(module);

@@ -146,7 +146,8 @@ bool current_option_key(OptionKey& key) {
     return rules == no_rules;
 }
 
-Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> params) {
+Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> params,
+                    const Ref<Origin>* line) {
     if (!op) {
         PyErr_SetString(PyExc_NotImplementedError, "no operation answers for this operator");
         return {};
@@ -182,7 +183,8 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
         if (std::size_t out_of_range = first_scalar_out_of_range(*op, *inferred.inference, inputs))
             return refuse_scalar(op, inputs, *inferred.inference, out_of_range - 1);
     Ref<Node> node = operation_node(op, std::move(params), std::move(inferred), inputs);
-    if (records_origin || node->has(KEEPS_HISTORY)) node->origin = origin();
+    if (records_origin || node->has(KEEPS_HISTORY))
+        node->origin = line && *line ? Ref<Origin>(*line) : origin();
     return node;
 }
 

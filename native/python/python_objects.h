@@ -135,8 +135,10 @@ void set_rules_variable(PyObject* context_variable, PyObject* none);
 // The options and rules in force. False where only Python can tell.
 bool current_option_key(OptionKey& key);
 
-// Applies an op; empty with a Python error set when its rules refuse.
-Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> params);
+// Applies an op; empty with a Python error set when its rules refuse. `line`: where it is written,
+// unless that is to be found.
+Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> params,
+                    const Ref<Origin>* line = nullptr);
 // The Array, or Arrays, of a node that was just made; null with a Python error.
 PyObject* wrap_node(Ref<Node> node, PyObject* base);
 
@@ -210,6 +212,7 @@ bool may_have_external_buffers();
 
 void declare_type_tables(nb::module_& module);
 void declare_nodes(nb::module_& module);
+void declare_derivative_walk(nb::module_& module);
 void declare_kind_rules(nb::module_& module);
 void declare_csr_patterns(nb::module_& module);
 void declare_trace_log(nb::module_& module);

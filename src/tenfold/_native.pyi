@@ -404,6 +404,21 @@ def pending_of(arrays: tuple[Any, ...]) -> Nodes | int:
     Array. Of a storage kind they are its components.
     """
 
+def pull_back(
+    outputs: Sequence[Node],
+    cotangents: Sequence[Array | None],
+    wanted: Sequence[Node],
+    add: int,
+    make_recipe: Callable[..., Any],
+    contribute: Callable[..., Any],
+    check: Callable[[Sequence[Node]], None] | None,
+) -> list[Array | None]:
+    """Return the cotangents of the wanted nodes, those of the outputs given; None: nothing.
+
+    `make_recipe` and `contribute` are the rules of one node; `check` gets the nodes whose history
+    is forgotten, before anything is made.
+    """
+
 def cache_kind_rule(
     op: int,
     operands: tuple[Any, ...],

@@ -1,24 +1,20 @@
-"""Graph interpreter: the two walks that compute something from each node, forward and in reverse.
+"""Graph interpreter: the walk that computes something from each node of a graph.
 
 Takes a graph, an environment with the results of some nodes (parameters, leaves), and a rule that
 computes the result of any other node from those of its inputs. Returns the results of the outputs.
 The walk is iterative and linear. A result is dropped after its last reader, so that a rule on
-values holds only live ones. The reverse walk, users before inputs, hands contributions from each
-node to its inputs, where they are added: it is the walk of derivatives.
+values holds only live ones. The reverse walk, that of derivatives, is native
+(`native/python/derivative_walk.cpp`).
 
 >>> import tenfold as tn
 >>> graph = Graph.of([_native.node_of(tn.asarray([1.0, 2.0]) + 1 - 2)])
 >>> interpret(graph, {}, lambda node, depths: max(depths, default=-1) + 1)
 [2]
->>> paths = interpret_backward(graph, [1], lambda node, count, inputs: [count] * len(inputs))
->>> sum(paths.values())  # from the result to leaves and numbers
-3
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -30,9 +26,6 @@ Result = TypeVar("Result")
 NodeRule = Callable[[Node, list[Result]], Result]
 """From a node and the results of its inputs to its result: for a node with several results that of
 all of them; a part, a node without an op, selects one."""
-BackwardRule = Callable[[Node, Result, Sequence[Node]], Sequence[Result | None]]
-"""From a node, the sum of what its users contribute, and its inputs, to what it contributes to each
-input; None for nothing."""
 ORIGIN: ContextVar[tuple[str, int] | None] = ContextVar("tenfold_origin", default=None)
 """The user's line that new nodes get, while they are made from another node."""
 
@@ -53,40 +46,6 @@ def interpret(
                 results[i] = None
         results.append(environment[node] if node in environment else rule(node, operands))
     return list(map(results.__getitem__, graph.outputs))
-
-
-def interpret_backward(
-    graph: Graph,
-    contributions: Sequence[Result | None],
-    rule: BackwardRule[Result],
-    add: Callable[[Result, Result], Result] = operator.add,
-) -> dict[Node, Result]:
-    """Return for each leaf of a graph the sum of what its users contribute, if there is something.
-
-    `contributions` are those to the outputs.
-    """
-    sums: list[Result | None] = [None] * len(graph)
-
-    def contribute(position: int, term: Result | None) -> None:
-        total = sums[position]
-        if term is not None:
-            sums[position] = term if total is None else add(total, term)
-
-    for position, term in zip(graph.outputs, contributions, strict=True):
-        contribute(position, term)
-    leaves: dict[Node, Result] = {}
-    for position in reversed(range(len(graph))):
-        node, inputs, total = graph.nodes[position], graph.inputs[position], sums[position]
-        sums[position] = None
-        if total is None:
-            continue
-        if not inputs:
-            leaves[node] = total
-            continue
-        terms = rule(node, total, [graph.nodes[i] for i in inputs])
-        for i, term in zip(inputs, terms, strict=True):
-            contribute(i, term)
-    return leaves
 
 
 def rebuild(node: Node, operands: list[Any]) -> Any:
@@ -110,10 +69,8 @@ def rebuild_with_origin(node: Node, operands: list[Any]) -> Any:
 
 __all__ = [
     "ORIGIN",
-    "BackwardRule",
     "NodeRule",
     "interpret",
-    "interpret_backward",
     "rebuild",
     "rebuild_with_origin",
 ]

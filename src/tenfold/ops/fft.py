@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import _native
 from tenfold._native import Array, Type, Value
 from tenfold.core.cast_values import cast_values
 from tenfold.core.op import BoundCall, Inferred, Op, P, SampleCall
@@ -226,8 +225,15 @@ def _transformed_back(
 ) -> tuple[Array]:
     """The adjoint of a transform is the inverse one, scaled; that of real numbers is real."""
     ((axis,), (length,)) = axes, lengths
-    forward = _native.node_of(y).op is ifft
-    back = (fft if forward else ifft)(g, n=length, axis=axis, norm=_ADJOINT_NORMS[norm])
+    back = ifft(g, n=length, axis=axis, norm=_ADJOINT_NORMS[norm])
+    return (_set_length(back, axis, x.shape[axis]),)
+
+
+def _inverse_back(
+    g: Array, y: Array, x: Array, lengths: Shape, axes: Shape, norm: str
+) -> tuple[Array]:
+    ((axis,), (length,)) = axes, lengths
+    back = fft(g, n=length, axis=axis, norm=_ADJOINT_NORMS[norm])
     return (_set_length(back, axis, x.shape[axis]),)
 
 
@@ -314,7 +320,7 @@ def fft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = No
     return _one_axis(x, n, axis, norm, False)
 
 
-@_transform(np.fft.ifft, _complex_rule, _complex_reference("ifftn"), vjp=_transformed_back)
+@_transform(np.fft.ifft, _complex_rule, _complex_reference("ifftn"), vjp=_inverse_back)
 def ifft(x: Array, /, n: int | None = None, axis: int = -1, norm: str | None = None) -> BoundCall:
     """Return the inverse of `fft` along an axis.
 

@@ -48,42 +48,79 @@ from tenfold.ops.selection import where
 from tenfold.transforms.call_op import Callee, exact_params
 
 Contributions = Sequence[Any]
-"""For each input an Array, for an input with several results a tuple of them, or None."""
+"""For each input an Array, or None."""
 Needs = tuple[bool, ...]
 PullBack = Callable[[Sequence[Node], Sequence[Array | None], Sequence[Node]], list[Array | None]]
 """From results, their cotangents and inputs to the cotangents of the inputs."""
 
 
 def contributions(
-    node: Node, g: Any, inputs: Sequence[Node], needs: Needs, pull_back: PullBack | None = None
+    node: Node,
+    g: Any,
+    inputs: Sequence[Node],
+    needs: Needs,
+    pull_back: PullBack | None = None,
+    result: Array | None = None,
 ) -> Contributions:
     """Return what a node contributes to those of its inputs that need it; the others are None.
 
     `g` is its cotangent, of several results a tuple. `pull_back` differentiates the body of a call,
-    an element rule or an expression.
+    an element rule or an expression. `result` stands for the only result.
     """
-    op = node.op
-    if op is None:  # a part of several results
-        (source,) = inputs
-        return [tuple(g if at == node.params[0] else None for at in range(len(source.types)))]
-    rule = _rule_of(op)
+    rule = _rule_of(node.op)
     if rule is None:
         raise no_rule_error(node)
-    terms = rule(_DifferentiatedNode(node, g, inputs, needs, pull_back))
-    broadcasts = op.signature.promotes
+    terms = rule(_DifferentiatedNode(node, g, inputs, needs, pull_back, result))
+    broadcasts = node.op.signature.promotes
     return [
         None if term is None or not is_needed else _fitted(term, source, broadcasts)
         for term, source, is_needed in zip(terms, inputs, needs, strict=True)
     ]
 
 
+def recorded_contributions(
+    node: Node,
+    inputs: Sequence[Node],
+    needs: Needs,
+    cotangents: Sequence[Type | None],
+    pull_back: PullBack,
+) -> tuple[list[Array], Contributions] | None:
+    """Return placeholders, and what a node on them contributes: it holds for all of these Types.
+
+    The placeholders are those of inputs that are no numbers, of the only result, and of cotangents.
+    Return None for an operation with a rule of its user, which may read what Types do not show.
+    """
+    op = node.op
+    if not op.permanent and (op.semantics.body is None or op.transforms.vjp is not None):
+        return None
+    operands = [
+        source if source.is_scalar else _native.node_of(_native.placeholder(source.type))
+        for source in inputs
+    ]
+    given = [_native.array_of(x) for x in operands if not x.is_scalar]
+    result = _native.placeholder(node.type) if len(node.types) == 1 else None
+    if result is not None:
+        given.append(result)
+    seeds = [None if type_ is None else _native.placeholder(type_) for type_ in cotangents]
+    g = tuple(seeds) if len(node.types) > 1 else seeds[0]
+    terms = contributions(node, g, operands, needs, pull_back, result)
+    return [*given, *(x for x in seeds if x is not None)], terms
+
+
 class _DifferentiatedNode:
     """A node that is differentiated, with its operands as Arrays and numbers."""
 
     def __init__(
-        self, node: Node, g: Any, inputs: Sequence[Node], needs: Needs, pull_back: PullBack | None
+        self,
+        node: Node,
+        g: Any,
+        inputs: Sequence[Node],
+        needs: Needs,
+        pull_back: PullBack | None,
+        result: Array | None,
     ) -> None:
         self.node, self.g, self.inputs, self.needs = node, g, inputs, needs
+        self._result = result
         self.op: Op[...] = node.op
         self.params, self.pull_back = node.params, pull_back
         self.operands: list[Any] = [
@@ -92,6 +129,8 @@ class _DifferentiatedNode:
 
     def result(self) -> Any:
         """Return its result, or the tuple of its results."""
+        if self._result is not None:
+            return self._result
         if len(self.node.types) == 1:
             return _native.array_of(self.node)
         return _native.apply(self.op.id, tuple(self.operands), self.params)
@@ -106,8 +145,6 @@ def no_rule_error(node: Node) -> UnsupportedError:
 
 def _fitted(term: Any, source: Node, broadcasts: bool) -> Any:
     """Return a contribution in the shape and the dtype of its input."""
-    if isinstance(term, tuple):
-        return term
     type_ = source.type
     if broadcasts and term.shape != type_.shape:
         term = summed_to(term, type_.shape)
@@ -446,4 +483,10 @@ def has_derivative(op: Op[...]) -> bool:
     return _rule_of(op) is not None
 
 
-__all__ = ["contributions", "has_derivative", "no_rule_error", "summed_to"]
+__all__ = [
+    "contributions",
+    "has_derivative",
+    "no_rule_error",
+    "recorded_contributions",
+    "summed_to",
+]

@@ -18,20 +18,20 @@ from typing import Any
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import Array, Node, Scope
+from tenfold._native import Array, Node, Scope, Type
 from tenfold.core.callable_signature import name_of
-from tenfold.core.graph import Graph
 from tenfold.core.index_map import whole_slice
-from tenfold.core.interpreter import ORIGIN, interpret_backward
+from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Kind
 from tenfold.core.pytree import TreeDef, flatten
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, RunError, ShapeError
 from tenfold.interop.asarray import asarray
+from tenfold.ops.arithmetic import add
 from tenfold.ops.create import ones, zeros
 from tenfold.ops.indexing import capture, slice_view
 from tenfold.ops.stop_gradient import stop_gradient
-from tenfold.transforms.derivative_rules import contributions
+from tenfold.transforms.derivative_rules import contributions, recorded_contributions
 from tenfold.transforms.loop_carry import checked_callable
 
 
@@ -39,68 +39,27 @@ def pull_back(
     outputs: Sequence[Node],
     cotangents: Sequence[Array | None],
     wrt: Sequence[Node],
-    check: Callable[[Graph, Sequence[Node]], None] | None = None,
+    check: Callable[[Sequence[Node]], None] | None = None,
 ) -> list[Array | None]:
     """Return the cotangents of `wrt`; None for a node that no output depends on.
 
-    `check` looks at the graph and at `wrt` before.
+    The walk is native (`native/python/derivative_walk.cpp`): the rules below run where it meets an
+    operation on new Types. `check` gets the nodes whose history is forgotten, before.
     """
-    graph, depends = _history(outputs, set(wrt))
-    if check is not None:
-        check(graph, wrt)
 
-    def rule(node: Node, g: Any, inputs: Sequence[Node]) -> Sequence[Any]:
-        needs = tuple([depends[source] for source in inputs])
+    def contribute(node: Node, g: Any, inputs: Sequence[Node], needs: tuple[bool, ...]) -> Any:
         with Scope((ORIGIN, node.origin or ORIGIN.get())):
             return contributions(node, g, inputs, needs, pull_back)
 
-    reached = [g if depends[node] else None for node, g in zip(outputs, cotangents, strict=True)]
-    leaves = interpret_backward(graph, reached, rule, _sum_of_contributions)
-    return [leaves.get(node) for node in wrt]
+    def make_recipe(
+        node: Node,
+        inputs: Sequence[Node],
+        needs: tuple[bool, ...],
+        types: Sequence[Type | None],
+    ) -> Any:
+        return recorded_contributions(node, inputs, needs, types, pull_back)
 
-
-def _sum_of_contributions(x: Any, y: Any) -> Any:
-    """Add two contributions; those to several results are tuples, with None for nothing."""
-    if not isinstance(x, tuple):
-        return x + y
-    pairs = zip(x, y, strict=True)
-    return tuple([a if b is None else b if a is None else a + b for a, b in pairs])
-
-
-def _history(outputs: Sequence[Node], wrt: set[Node]) -> tuple[Graph, dict[Node, bool]]:
-    """Return the graph of outputs down to `wrt` and leaves, and which of its nodes depend on `wrt`.
-
-    Unlike other graphs it goes through computed nodes that keep their history.
-    """
-    inputs: dict[Node, tuple[Node, ...]] = {}
-    stack = list(outputs)
-    while stack:
-        node = stack.pop()
-        if node not in inputs:
-            inputs[node] = sources = () if node in wrt else node.inputs
-            stack.extend(sources)
-    # The number of a node is above those of its inputs.
-    nodes = sorted(inputs, key=lambda node: node.creation_number)
-    depends: dict[Node, bool] = {}
-    for node in nodes:
-        is_reached = any(depends[source] for source in inputs[node])
-        depends[node] = node in wrt or (is_reached and _passes_cotangents(node))
-    position = {node: at for at, node in enumerate(nodes)}
-    edges = [
-        tuple([position[source] for source in inputs[node]]) if depends[node] else ()
-        for node in nodes
-    ]
-    nothing = [False] * len(nodes)
-    graph = Graph(nodes, edges, nothing, nothing, tuple([position[node] for node in outputs]))
-    return graph, depends
-
-
-def _passes_cotangents(node: Node) -> bool:
-    """Whether a result of a node is floating, and its derivative is not 0 everywhere."""
-    if node.op is not None and node.op.transforms.zero_derivative:
-        return False
-    types = node.types if node.op is not None else (node.type,)
-    return any(kind_of(type_.dtype) in "fc" for type_ in types)
+    return _native.pull_back(outputs, cotangents, wrt, add.id, make_recipe, contribute, check)
 
 
 def grad_of(loss: Any, wrt: Any, cotangents: Any = None, missing: str = "zeros") -> Any:
@@ -132,7 +91,7 @@ def grad_of(loss: Any, wrt: Any, cotangents: Any = None, missing: str = "zeros")
     _check_floating("tn.grad_of", leaves)
     nodes = [_native.node_of(x) for x in leaves]
     outputs = [_native.node_of(x) for x in results]
-    terms = pull_back(outputs, seeds, nodes, _check_history)
+    terms = pull_back(outputs, seeds, nodes, _history_check(nodes))
     return wrt_structure.unflatten(_gradients_of_terms(terms, nodes, missing))
 
 
@@ -157,22 +116,24 @@ def _gradients_of_terms(
     ]
 
 
-def _check_history(graph: Graph, wrt: Sequence[Node]) -> None:
-    """Raise RunError for a computed node that may depend on an array that was not watched."""
+def _history_check(wrt: Sequence[Node]) -> Callable[[Sequence[Node]], None]:
+    """Return the check for computed nodes that may depend on an array that was not watched.
+
+    It raises RunError.
+    """
     numbers = [node.creation_number for node in wrt if not node.watched and not _is_input(node)]
-    if not numbers:
-        return
-    oldest = min(numbers)
-    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
-        is_lost = not inputs and node.name != "leaf" and not node.pending and not node.inputs
-        if not is_lost or node in wrt or node.creation_number <= oldest:
-            continue
-        if node.op is not None and node.op.semantics.kind == Kind.VALUE:
-            continue
-        place = "" if node.origin is None else " at {}:{}".format(*node.origin)
-        rule = f"the result of {node.name}{place} is computed: what it was made of is forgotten"
-        remedy = "call tn.watch(x) on the arrays of wrt first: then what is made of them keeps it"
-        raise RunError("tn.grad_of", rule, [_native.array_of(node)], remedy)
+
+    def check(forgotten: Sequence[Node]) -> None:
+        for node in forgotten:
+            is_older = not numbers or node.creation_number <= min(numbers)
+            if is_older or (node.op is not None and node.op.semantics.kind == Kind.VALUE):
+                continue
+            place = "" if node.origin is None else " at {}:{}".format(*node.origin)
+            rule = f"the result of {node.name}{place} is computed: what it was made of is forgotten"
+            remedy = "call tn.watch(x) on the arrays of wrt first: what is made of them keeps it"
+            raise RunError("tn.grad_of", rule, [_native.array_of(node)], remedy)
+
+    return check
 
 
 def _is_input(node: Node) -> bool:
