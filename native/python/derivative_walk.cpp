@@ -21,14 +21,32 @@ constexpr std::size_t CAPACITY = 2048;
 // Numbers that differ from call to call are no constants of a recipe: after so many of one form
 // Python's rule is called.
 constexpr uint32_t MAX_NUMBERS = 8;
+constexpr std::size_t MAX_JOINED = 16;    // deferred contributions whose sum is a recipe
+constexpr uint64_t JOINED = ~uint64_t(0); // the first word of such a recipe
+constexpr std::size_t MAX_CHAIN = 8;      // contributions that are added one by one
+
+// A contribution that is made later: Python makes one of several.
+struct DeferredForm {
+    nb::object make; // from its arrays and the parameters of the call to Python's object
+    OpRecipe array;  // from its arrays to the contribution
+};
+
+// What a node contributes: an array, or the arrays of a deferred contribution.
+struct Term {
+    Ref<Node> first, second;
+    std::shared_ptr<const DeferredForm> form; // null for an array
+    Ref<Params> params;                       // of the call; of a deferred contribution
+    std::size_t index = 0;                    // of the result, where there are several
+};
 
 struct DerivativeRecipe {
-    OpRecipe recipe;
+    OpRecipe recipe; // its results are those of the terms, one or two of each
+    std::vector<std::pair<std::size_t, std::shared_ptr<const DeferredForm>>> terms; // with counts
     bool by_python = false;       // there is none: the rule is called each time
     uint32_t numbers = 0;         // of a form: how many recipes differ in their numbers alone
     std::vector<Ref<Type>> types; // those of the key, which stay at their addresses
-    Ref<Params> params;           // likewise
-    nb::object op;                // likewise
+    std::vector<Ref<Params>> all_params; // likewise
+    nb::object op;                       // likewise
 };
 // All under the GIL.
 using Recipes = LruCache<RecipeWords, std::shared_ptr<DerivativeRecipe>, RecipeWordsHash,
@@ -65,15 +83,19 @@ struct Visited {
     Ref<Node> node;
     uint32_t first_edge = 0, num_inputs = 0;
     bool is_wanted = false, depends = false;
-    Ref<Node> cotangent;                         // of the only result; null: nothing
-    std::vector<Ref<Node>> several_cotangents{}; // of several ones; empty: nothing
+    std::vector<Term> terms{}; // what its users contribute
+};
+
+// The rules in Python.
+struct Rules {
+    const Op* add;
+    nb::handle make_recipe, contribute, total;
 };
 
 class Walk {
   public:
-    Walk(const std::vector<Node*>& outputs, const std::vector<Node*>& wanted, uint32_t add,
-         nb::handle make_recipe, nb::handle contribute)
-        : add_(find_op(add)), make_recipe_(make_recipe), contribute_(contribute) {
+    Walk(const std::vector<Node*>& outputs, const std::vector<Node*>& wanted, const Rules& rules)
+        : rules_(rules) {
         for (Node* node : wanted) position_of(node);
         for (Visited& visited : visited_) visited.is_wanted = true;
         const std::size_t num_wanted = visited_.size();
@@ -101,9 +123,8 @@ class Walk {
     nb::list forgotten() const {
         nb::list nodes;
         for (const Visited& visited : visited_) {
-            const Node& node = *visited.node;
-            if (node.op && !visited.is_wanted && !visited.num_inputs &&
-                value_of(visited.node.get()))
+            Node* node = visited.node.get();
+            if (node->op && !visited.is_wanted && !visited.num_inputs && value_of(node))
                 nodes.append(nb::cast(NodeHandle{visited.node}));
         }
         return nodes;
@@ -111,31 +132,32 @@ class Walk {
 
     void add_to(Node* node, Ref<Node> cotangent) {
         Visited& visited = visited_[position_of(node)];
-        if (visited.depends) add_to(visited, 0, std::move(cotangent));
+        if (visited.depends) visited.terms.push_back({.first = std::move(cotangent)});
     }
 
     void run() {
         for (auto at = order_.rbegin(); at != order_.rend(); ++at) {
             Visited& visited = visited_[*at];
-            if (visited.is_wanted || (!visited.cotangent && visited.several_cotangents.empty()))
-                continue;
+            if (visited.is_wanted || visited.terms.empty()) continue;
+            sum_terms(visited);
             if (!visited.node->op->python) { // one of several results
                 const auto index = std::size_t(visited.node->params->axes[0]);
-                add_to(visited_[inputs(visited)[0]], index, std::move(visited.cotangent));
+                visited_[inputs(visited)[0]].terms.push_back(
+                    {.first = std::move(cotangents_[0]), .index = index});
                 continue;
             }
             contribute(visited);
-            visited.cotangent = nullptr;
-            visited.several_cotangents.clear();
-            for (std::size_t i = 0; i < terms_.size(); ++i)
-                if (terms_[i]) add_to(visited_[inputs(visited)[i]], 0, std::move(terms_[i]));
+            visited.terms = {};
         }
     }
 
     nb::object cotangent_of(Node* wanted) {
         Visited& visited = visited_[position_of(wanted)];
-        if (!visited.cotangent) return nb::none();
-        return nb::steal(new_array(visited.cotangent));
+        if (visited.terms.empty()) return nb::none();
+        sum_terms(visited);
+        visited.terms.clear();
+        visited.terms.push_back({.first = cotangents_[0]}); // it may be asked for again
+        return nb::steal(new_array(cotangents_[0]));
     }
 
   private:
@@ -149,29 +171,137 @@ class Walk {
         return {edges_.data() + visited.first_edge, visited.num_inputs};
     }
 
-    // Of one result, or of several.
-    static std::span<const Ref<Node>> cotangents(const Visited& visited) {
-        if (visited.several_cotangents.empty()) return {&visited.cotangent, 1};
-        return visited.several_cotangents;
-    }
-
-    void add_to(Visited& visited, std::size_t index, Ref<Node> term) {
-        const bool are_several = has_several_results(*visited.node);
-        if (are_several) visited.several_cotangents.resize(visited.node->inference->results.size());
-        Ref<Node>& sum = are_several ? visited.several_cotangents[index] : visited.cotangent;
-        if (sum) {
-            std::array<Node*, 2> both{sum.get(), term.get()};
-            term = made(make_node(add_, both, {}, &visited.node->origin));
-        }
-        sum = std::move(term);
-    }
-
     static Ref<Node> made(Ref<Node> node) {
         if (!node) nb::raise_python_error();
         return node;
     }
 
-    // Sets `terms_` to what a node contributes to its inputs; null: nothing.
+    // Sets `cotangents_` to the sums of the contributions to each result; null: nothing.
+    void sum_terms(Visited& visited) {
+        const bool are_several = has_several_results(*visited.node);
+        cotangents_.assign(are_several ? visited.node->inference->results.size() : 1, {});
+        if (!are_several) {
+            cotangents_[0] = sum_of(visited.terms, visited.node->origin);
+            return;
+        }
+        for (std::size_t index = 0; index < cotangents_.size(); ++index) {
+            std::vector<Term> own;
+            for (Term& term : visited.terms)
+                if (term.index == index) own.push_back(std::move(term));
+            if (!own.empty()) cotangents_[index] = sum_of(own, visited.node->origin);
+        }
+    }
+
+    // Few arrays are added one by one, with one product; Python joins products and slices.
+    Ref<Node> sum_of(std::vector<Term>& terms, const Ref<Origin>& line) {
+        auto is_deferred = [](const Term& term) { return term.form != nullptr; };
+        const auto num_deferred = std::ranges::count_if(terms, is_deferred);
+        const bool is_product =
+            num_deferred == 1 && std::ranges::find_if(terms, is_deferred)->second != nullptr;
+        const bool are_few = terms.size() <= MAX_CHAIN && (!num_deferred || is_product);
+        if (terms.size() > 1 && !are_few) return joined(terms, line);
+        std::ranges::stable_partition(terms, [](const Term& term) { return !term.form; });
+        Ref<Node> sum;
+        for (Term& term : terms) {
+            Ref<Node> next = term.form ? array_of(term, line) : std::move(term.first);
+            if (sum) {
+                std::array<Node*, 2> both{sum.get(), next.get()};
+                next = made(make_node(rules_.add, both, {}, &line));
+            }
+            sum = std::move(next);
+        }
+        return sum;
+    }
+
+    // The sum as Python makes it, of few terms by a recipe.
+    Ref<Node> joined(const std::vector<Term>& terms, const Ref<Origin>& line) {
+        std::vector<Node*> given;
+        std::vector<std::size_t> seconds; // positions in `given`
+        RecipeWords words{JOINED};
+        bool has_kinds = false;
+        for (const Term& term : terms) {
+            given.push_back(term.first.get());
+            words.push_back(recipe_word(term.form.get()));
+            words.push_back(recipe_word(term.first->type.get()));
+            has_kinds |= term.first->type->storage != 0;
+            if (!term.second) {
+                if (term.form && term.params->starts.load())
+                    for (int64_t start : starts_of(*term.params).starts.span())
+                        words.push_back(uint64_t(start));
+                continue;
+            }
+            const auto known = std::ranges::find(given, term.second.get());
+            seconds.push_back(std::size_t(known - given.begin()));
+            if (known == given.end()) given.push_back(term.second.get());
+            words.push_back(recipe_word(term.second->type.get()));
+            words.push_back(seconds.back());
+        }
+        if (has_kinds || terms.size() > MAX_JOINED) return total_by_python(terms);
+        std::shared_ptr<DerivativeRecipe> recipe;
+        if (auto* found = recipes->find(words)) recipe = *found; // it may be evicted meanwhile
+        if (!recipe) recipe = record_joined(words, terms, given, seconds);
+        if (recipe->by_python) return total_by_python(terms);
+        std::vector<Ref<Node>> results;
+        if (!recipe->recipe.replay(given, results, nullptr, &line)) nb::raise_python_error();
+        return std::move(results[0]);
+    }
+
+    std::shared_ptr<DerivativeRecipe> record_joined(const RecipeWords& words,
+                                                    const std::vector<Term>& terms,
+                                                    const std::vector<Node*>& given,
+                                                    const std::vector<std::size_t>& seconds) {
+        auto recipe = std::make_shared<DerivativeRecipe>();
+        std::vector<Ref<Node>> owned;
+        std::vector<Node*> placeholders;
+        for (Node* node : given) {
+            recipe->types.push_back(node->type);
+            owned.push_back(placeholder_node(node->type));
+            placeholders.push_back(owned.back().get());
+        }
+        std::vector<Term> replaced = terms;
+        std::size_t at = 0, second = 0;
+        for (Term& term : replaced) {
+            recipe->terms.emplace_back(1, term.form);
+            if (term.params) recipe->all_params.push_back(term.params);
+            const bool is_new = term.second && seconds[second] == at + 1;
+            term.first = owned[at];
+            if (term.second) term.second = owned[seconds[second++]];
+            at += is_new ? 2 : 1;
+        }
+        Ref<Node> total = total_by_python(replaced);
+        Node* result = total.get();
+        recipe->by_python = !record_recipe(recipe->recipe, placeholders, {&result, 1}, true);
+        if (!recipes->find(words)) insert(words, recipe); // Python may have walked meanwhile
+        return recipe;
+    }
+
+    static Ref<Node> array_of(const Term& term, const Ref<Origin>& line) {
+        const std::array<Node*, 2> given{term.first.get(), term.second.get()};
+        std::vector<Ref<Node>> results;
+        const Params* slice =
+            term.params && term.params->starts.load() ? term.params.get() : nullptr;
+        if (!term.form->array.replay({given.data(), term.second ? 2U : 1U}, results, slice, &line))
+            nb::raise_python_error();
+        return std::move(results[0]);
+    }
+
+    Ref<Node> total_by_python(const std::vector<Term>& terms) {
+        nb::list objects;
+        for (const Term& term : terms) {
+            nb::object first = nb::steal(new_array(term.first));
+            if (term.form) {
+                nb::object params = nb::steal(params_to_python(term.params.get()));
+                first = term.second
+                            ? term.form->make(first, nb::steal(new_array(term.second)), params)
+                            : term.form->make(first, params);
+            }
+            objects.append(first);
+        }
+        nb::object total = rules_.total(objects);
+        return Ref<Node>(node_of(total.ptr()));
+    }
+
+    // Hands what a node contributes on to those of its inputs that depend on a wanted node.
     void contribute(const Visited& visited) {
         Node* node = visited.node.get();
         const Params* slice = node->op->part != Op::none ? node->params.get() : nullptr;
@@ -179,7 +309,6 @@ class Walk {
         RecipeWords& words = words_;
         words.clear();
         given_.clear();
-        terms_.clear();
         words.push_back(node->op->id << 1 | uint64_t(current_options().strict));
         words.push_back(recipe_word(slice ? starts_of(*slice).pattern : node->params.get()));
         for (uint32_t at : inputs(visited)) {
@@ -190,7 +319,7 @@ class Walk {
             has_numbers |= input->is_scalar();
         }
         if (!has_several_results(*node)) given_.push_back(node);
-        for (const Ref<Node>& cotangent : cotangents(visited)) {
+        for (const Ref<Node>& cotangent : cotangents_) {
             words.push_back(cotangent ? recipe_word(cotangent->type.get()) : 0);
             if (!cotangent) continue;
             given_.push_back(cotangent.get());
@@ -213,7 +342,20 @@ class Walk {
             return contribute_by_python(visited);
         if (!recipe) recipe = record(visited, slice);
         if (recipe->by_python) return contribute_by_python(visited);
-        if (!recipe->recipe.replay(given_, terms_, slice, &node->origin)) nb::raise_python_error();
+        made_.clear();
+        if (!recipe->recipe.replay(given_, made_, slice, &node->origin)) nb::raise_python_error();
+        std::size_t at = 0, input = 0;
+        for (const auto& [count, deferred] : recipe->terms) {
+            Visited& to = visited_[inputs(visited)[input++]];
+            Ref<Node> first = std::move(made_[at]);
+            if (first && deferred)
+                to.terms.push_back({std::move(first),
+                                    count > 1 ? std::move(made_[at + 1]) : Ref<Node>(), deferred,
+                                    node->params});
+            else if (first)
+                to.terms.push_back({.first = std::move(first)});
+            at += count;
+        }
     }
 
     // Counts the recipes of a form; false where their numbers differ too often.
@@ -226,7 +368,7 @@ class Walk {
     static std::shared_ptr<DerivativeRecipe> kept_alive(const Visited& visited) {
         auto recipe = std::make_shared<DerivativeRecipe>();
         const Node& node = *visited.node;
-        recipe->params = node.params;
+        recipe->all_params.push_back(node.params);
         recipe->op = nb::borrow(static_cast<PyObject*>(node.op->python));
         return recipe;
     }
@@ -242,34 +384,63 @@ class Walk {
         const RecipeWords words = words_;
         nb::list types;
         for (uint32_t at : inputs(visited)) recipe->types.push_back(visited_[at].node->type);
-        for (const Ref<Node>& cotangent : cotangents(visited)) {
+        for (const Ref<Node>& cotangent : cotangents_) {
             types.append(cotangent ? type_to_python(cotangent->type) : nb::none());
             if (cotangent) recipe->types.push_back(cotangent->type);
         }
-        nb::object made = make_recipe_(nb::cast(NodeHandle{visited.node}), nodes_of(visited),
-                                       needs_of(visited), types);
-        recipe->by_python = made.is_none();
-        if (!recipe->by_python) {
-            std::vector<Node*> placeholders, terms;
-            for (nb::handle array : made[0]) placeholders.push_back(node_of(array.ptr()));
-            for (nb::handle term : made[1])
-                terms.push_back(term.is_none() ? nullptr : node_of(term.ptr()));
-            recipe->by_python = !record_recipe(recipe->recipe, placeholders, terms, true, slice);
-        }
+        nb::object found = rules_.make_recipe(nb::cast(NodeHandle{visited.node}), nodes_of(visited),
+                                              needs_of(visited), types);
+        recipe->by_python = found.is_none() || !record_terms(*recipe, found, slice);
         if (!recipes->find(words)) insert(words, recipe); // Python may have walked meanwhile
         return recipe;
     }
 
+    static std::vector<Node*> nodes_of_arrays(nb::handle arrays) {
+        std::vector<Node*> nodes;
+        for (nb::handle array : arrays) nodes.push_back(node_of(array.ptr()));
+        return nodes;
+    }
+
+    // `found`: placeholders, and for each input an Array, None, or (make, arrays, placeholders,
+    // result) of a deferred contribution.
+    static bool record_terms(DerivativeRecipe& recipe, nb::handle found, const Params* slice) {
+        std::vector<Node*> results;
+        for (nb::handle term : found[1]) {
+            std::shared_ptr<DeferredForm> form;
+            std::size_t count = 1;
+            if (term.is_none()) {
+                results.push_back(nullptr);
+            } else if (is_array(term.ptr())) {
+                results.push_back(node_of(term.ptr()));
+            } else {
+                std::vector<Node*> arrays = nodes_of_arrays(term[1]);
+                Node* result = node_of(nb::object(term[3]).ptr());
+                form = std::make_shared<DeferredForm>();
+                form->make = term[0];
+                if (!record_recipe(form->array, nodes_of_arrays(term[2]), {&result, 1}, true,
+                                   slice))
+                    return false;
+                count = arrays.size();
+                results.insert(results.end(), arrays.begin(), arrays.end());
+            }
+            recipe.terms.emplace_back(count, std::move(form));
+        }
+        return record_recipe(recipe.recipe, nodes_of_arrays(found[0]), results, true, slice);
+    }
+
     void contribute_by_python(const Visited& visited) {
         nb::list arrays;
-        for (const Ref<Node>& cotangent : cotangents(visited))
+        for (const Ref<Node>& cotangent : cotangents_)
             arrays.append(cotangent ? nb::steal(new_array(cotangent)) : nb::none());
         nb::object cotangent =
             has_several_results(*visited.node) ? nb::object(nb::tuple(arrays)) : arrays[0];
-        nb::object found = contribute_(nb::cast(NodeHandle{visited.node}), cotangent,
-                                       nodes_of(visited), needs_of(visited));
-        for (nb::handle term : found)
-            terms_.push_back(term.is_none() ? Ref<Node>() : Ref<Node>(node_of(term.ptr())));
+        nb::object found = rules_.contribute(nb::cast(NodeHandle{visited.node}), cotangent,
+                                             nodes_of(visited), needs_of(visited));
+        std::size_t input = 0;
+        for (nb::handle term : found) {
+            Visited& to = visited_[inputs(visited)[input++]];
+            if (!term.is_none()) to.terms.push_back({.first = Ref<Node>(node_of(term.ptr()))});
+        }
     }
 
     nb::tuple nodes_of(const Visited& visited) const {
@@ -284,25 +455,26 @@ class Walk {
         return nb::tuple(needs);
     }
 
-    const Op* add_;
-    nb::handle make_recipe_, contribute_;
+    const Rules rules_;
     std::vector<Visited> visited_;
     std::vector<uint32_t> order_; // inputs before users
     std::vector<uint32_t> edges_; // positions of inputs
     std::unordered_map<Node*, uint32_t> positions_;
     // Of the node that contributes.
+    std::vector<Ref<Node>> cotangents_, made_;
     RecipeWords words_;
     std::vector<Node*> given_;
-    std::vector<Ref<Node>> terms_;
 };
 
-// pull_back(outputs, cotangents, wanted, add, make_recipe, contribute, check) -> for each wanted
-// node its cotangent, or None. A cotangent of None is that of an output that has none. `check`, if
-// there is one, gets the computed nodes whose history is forgotten, before anything is made.
+// pull_back(outputs, cotangents, wanted, add, make_recipe, contribute, total, check) -> for each
+// wanted node its cotangent, or None. A cotangent of None is that of an output that has none.
+// `check`, if there is one, gets the computed nodes whose history is forgotten, before anything is
+// made.
 nb::list pull_back(nb::handle outputs, const nb::list& cotangents, nb::handle wanted, uint32_t add,
-                   nb::handle make_recipe, nb::handle contribute, nb::handle check) {
+                   nb::handle make_recipe, nb::handle contribute, nb::handle total,
+                   nb::handle check) {
     const std::vector<Node*> output_nodes = nodes_from(outputs), wanted_nodes = nodes_from(wanted);
-    Walk walk(output_nodes, wanted_nodes, add, make_recipe, contribute);
+    Walk walk(output_nodes, wanted_nodes, {find_op(add), make_recipe, contribute, total});
     if (!check.is_none()) check(walk.forgotten());
     for (std::size_t i = 0; i < output_nodes.size(); ++i)
         if (!cotangents[i].is_none())
@@ -318,7 +490,7 @@ nb::list pull_back(nb::handle outputs, const nb::list& cotangents, nb::handle wa
 void declare_derivative_walk(nb::module_& module) {
     using namespace nb::literals;
     module.def("pull_back", pull_back, "outputs"_a, "cotangents"_a, "wanted"_a, "add"_a,
-               "make_recipe"_a, "contribute"_a, "check"_a.none());
+               "make_recipe"_a, "contribute"_a, "total"_a, "check"_a.none());
 }
 
 } // namespace tenfold::bindings

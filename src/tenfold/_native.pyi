@@ -411,11 +411,12 @@ def pull_back(
     add: int,
     make_recipe: Callable[..., Any],
     contribute: Callable[..., Any],
+    total: Callable[[list[Any]], Array],
     check: Callable[[Sequence[Node]], None] | None,
 ) -> list[Array | None]:
     """Return the cotangents of the wanted nodes, those of the outputs given; None: nothing.
 
-    `make_recipe` and `contribute` are the rules of one node; `check` gets the nodes whose history
+    `make_recipe` and `contribute` are the rules of one node, `total` adds contributions; `check` gets the nodes whose history
     is forgotten, before anything is made.
     """
 

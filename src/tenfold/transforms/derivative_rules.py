@@ -19,14 +19,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from tenfold import _native
 from tenfold._native import Array, Node, Type
 from tenfold.caches import LruCache
-from tenfold.core.index_map import Slice, is_permutation, takes_all, updated_slice
+from tenfold.core.index_map import Slice, is_permutation, takes_all
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import Shape, product, row_major, whole_axes
 from tenfold.core.subgraph import Subgraph
@@ -46,9 +47,10 @@ from tenfold.ops.reshaping import broadcast_to, reshape
 from tenfold.ops.segment_sum import add_at
 from tenfold.ops.selection import where
 from tenfold.transforms.call_op import Callee, exact_params
+from tenfold.transforms.cotangent_sum import Deferred, FactorAxes, ProductTerm, SliceTerm
 
 Contributions = Sequence[Any]
-"""For each input an Array, or None."""
+"""For each input an Array, a deferred contribution, or None."""
 Needs = tuple[bool, ...]
 PullBack = Callable[[Sequence[Node], Sequence[Array | None], Sequence[Node]], list[Array | None]]
 """From results, their cotangents and inputs to the cotangents of the inputs."""
@@ -84,8 +86,10 @@ def recorded_contributions(
     needs: Needs,
     cotangents: Sequence[Type | None],
     pull_back: PullBack,
-) -> tuple[list[Array], Contributions] | None:
+) -> tuple[list[Array], list[Any]] | None:
     """Return placeholders, and what a node on them contributes: it holds for all of these Types.
+
+    A contribution is an Array, None, or a DeferredRecipe.
 
     The placeholders are those of inputs that are no numbers, of the only result, and of cotangents.
     Return None for an operation with a rule of its user, which may read what Types do not show.
@@ -104,7 +108,42 @@ def recorded_contributions(
     seeds = [None if type_ is None else _native.placeholder(type_) for type_ in cotangents]
     g = tuple(seeds) if len(node.types) > 1 else seeds[0]
     terms = contributions(node, g, operands, needs, pull_back, result)
-    return [*given, *(x for x in seeds if x is not None)], terms
+    recorded = [_recorded(term, node) if isinstance(term, Deferred) else term for term in terms]
+    return [*given, *(x for x in seeds if x is not None)], recorded
+
+
+class DeferredRecipe(NamedTuple):
+    """How a deferred contribution is made: as an object, and as an array."""
+
+    make: Callable[..., Deferred]
+    """From its arrays, and the parameters of the operation that contributes."""
+    arrays: tuple[Array, ...]
+    placeholders: tuple[Array, ...]
+    result: Array
+    """The contribution as an array, made of the placeholders in place of the arrays."""
+
+
+def _recorded(term: Deferred, node: Node) -> DeferredRecipe:
+    def stand_in(x: Array) -> Array:
+        return _native.placeholder(_native.node_of(x).type)
+
+    if isinstance(term, ProductTerm):
+        left, right = stand_in(term.left), stand_in(term.right)
+
+        def make_product(left: Array, right: Array, _params: Any) -> Deferred:
+            return replace(term, left=left, right=right)
+
+        made = make_product(left, right, None).array()
+        return DeferredRecipe(make_product, (term.left, term.right), (left, right), made)
+    op, shape = node.op, term.shape
+
+    def make_slice(values: Array, params: Any) -> Deferred:
+        return SliceTerm(values, (op.reads(shape, params), values.shape), shape)
+
+    values = stand_in(term.values)
+    return DeferredRecipe(
+        make_slice, (term.values,), (values,), make_slice(values, node.params).array()
+    )
 
 
 class _DifferentiatedNode:
@@ -146,6 +185,10 @@ def no_rule_error(node: Node) -> UnsupportedError:
 def _fitted(term: Any, source: Node, broadcasts: bool) -> Any:
     """Return a contribution in the shape and the dtype of its input."""
     type_ = source.type
+    if isinstance(term, Deferred):
+        if (term.shape, term.dtype) == (type_.shape, type_.dtype):
+            return term
+        term = term.array()
     if broadcasts and term.shape != type_.shape:
         term = summed_to(term, type_.shape)
     if kind_of(term.dtype) == "c" and kind_of(type_.dtype) != "c":
@@ -288,8 +331,7 @@ def _of_view(call: _DifferentiatedNode) -> Contributions:
     part: Slice = access, g.shape
     if len(set(axes)) == len(axes) and takes_all(part, shape):
         return [reshape(g, shape)]
-    base = zeros(shape, dtype=g.dtype, device=g.device)
-    return [_native.apply(set_at.id, (base, g), updated_slice(part))]
+    return [SliceTerm(g, part, shape)]
 
 
 def _of_product(call: _DifferentiatedNode) -> Contributions:
@@ -301,11 +343,16 @@ def _of_product(call: _DifferentiatedNode) -> Contributions:
         conj(x) if kind_of(x.dtype) == "c" and not conjugates else x
         for x, conjugates in zip(call.operands, conjugated, strict=True)
     ]  # conjugates of what is multiplied
-    terms: list[Array | None] = []
+    terms: list[Array | Deferred] = []
     for at in (0, 1):
         term = _factor_term(call.g, at, factors[1 - at], types, contracted, free)
-        terms.append(conj(term) if conjugated[at] and kind_of(term.dtype) == "c" else term)
+        is_conjugate = conjugated[at] and kind_of(term.dtype) == "c"
+        terms.append(conj(_made(term)) if is_conjugate else term)
     return terms
+
+
+def _made(term: Array | Deferred) -> Array:
+    return term if isinstance(term, Array) else term.array()
 
 
 def _factor_term(
@@ -313,36 +360,56 @@ def _factor_term(
     at: int,
     other: Array,
     types: tuple[Type, ...],
-    contracted: tuple[tuple[int, ...], tuple[int, ...]],
-    free: tuple[tuple[int, ...], tuple[int, ...]],
-) -> Array:
+    contracted: FactorAxes,
+    free: FactorAxes,
+) -> Array | Deferred:
     """Return the cotangent of operand `at` of a product: that of the result, contracted with the
     other operand over its free axes, and over the axes of the stack that operand `at` lacks.
     """
-    to = 1 - at
+    key = at, g.shape, types, contracted, free
+    axes = _factor_axes.get(key)
+    if axes is None:
+        axes = _factor_axes.setdefault(key, _axes_of_factor(*key))
+    params, order, has_stack = axes
+    if not has_stack and g.dtype == other.dtype:
+        return ProductTerm(g, other, *params, order, types[at].shape)
+    term = _native.apply(contract.id, (g, other), params)
+    return term if order is None else permute_dims(term, order)
+
+
+_factor_axes: LruCache[Any, tuple[tuple[FactorAxes, FactorAxes], tuple[int, ...] | None, bool]] = (
+    LruCache(1024, "axes of factors", "equal products have cotangents of the same axes")
+)
+
+
+def _axes_of_factor(
+    at: int, shape: Shape, types: tuple[Type, ...], contracted: FactorAxes, free: FactorAxes
+) -> tuple[tuple[FactorAxes, FactorAxes], tuple[int, ...] | None, bool]:
+    """Return the parameters of `contract`, the axes of its result, and whether there is a stack."""
+    to, ndim = 1 - at, len(shape)
     stacks = [
         [a for a in range(type_.ndim) if a not in contracted[i] and a not in free[i]]
         for i, type_ in enumerate(types)
     ]
-    stack = g.ndim - len(free[0]) - len(free[1])
+    stack = ndim - len(free[0]) - len(free[1])
     result_axes = (
         tuple(range(stack, stack + len(free[0]))),
-        tuple(range(stack + len(free[0]), g.ndim)),
+        tuple(range(stack + len(free[0]), ndim)),
     )
     lacking = stack - len(stacks[at])
     shift = stack - len(stacks[to])
+    lengths = types[to].shape
     shared = [
-        p for p in range(lacking) if p >= shift and g.shape[p] == other.shape[stacks[to][p - shift]]
+        p for p in range(lacking) if p >= shift and shape[p] == lengths[stacks[to][p - shift]]
     ]
     summed = ((*shared, *result_axes[to]), (*(stacks[to][p - shift] for p in shared), *free[to]))
     kept = result_axes[at], contracted[to]
-    term = _native.apply(contract.id, (g, other), (summed, kept))
     stack_left = stack - len(shared)
     positions = {axis: stack_left + i for i, axis in enumerate((*free[at], *contracted[at]))}
     first = stack_left - len(stacks[at])
     positions.update({axis: first + i for i, axis in enumerate(stacks[at])})
     order = (*range(first), *(positions[axis] for axis in range(types[at].ndim)))
-    return term if order == tuple(range(term.ndim)) else permute_dims(term, order)
+    return (summed, kept), None if order == tuple(range(len(order))) else order, stack > 0
 
 
 def _of_join(call: _DifferentiatedNode) -> Contributions:

@@ -31,6 +31,7 @@ from tenfold.ops.arithmetic import add
 from tenfold.ops.create import ones, zeros
 from tenfold.ops.indexing import capture, slice_view
 from tenfold.ops.stop_gradient import stop_gradient
+from tenfold.transforms.cotangent_sum import Deferred, total_of
 from tenfold.transforms.derivative_rules import contributions, recorded_contributions
 from tenfold.transforms.loop_carry import checked_callable
 
@@ -49,7 +50,8 @@ def pull_back(
 
     def contribute(node: Node, g: Any, inputs: Sequence[Node], needs: tuple[bool, ...]) -> Any:
         with Scope((ORIGIN, node.origin or ORIGIN.get())):
-            return contributions(node, g, inputs, needs, pull_back)
+            terms = contributions(node, g, inputs, needs, pull_back)
+        return [term.array() if isinstance(term, Deferred) else term for term in terms]
 
     def make_recipe(
         node: Node,
@@ -59,7 +61,8 @@ def pull_back(
     ) -> Any:
         return recorded_contributions(node, inputs, needs, types, pull_back)
 
-    return _native.pull_back(outputs, cotangents, wrt, add.id, make_recipe, contribute, check)
+    rules = add.id, make_recipe, contribute, total_of
+    return _native.pull_back(outputs, cotangents, wrt, *rules, check)
 
 
 def grad_of(loss: Any, wrt: Any, cotangents: Any = None, missing: str = "zeros") -> Any:
