@@ -411,3 +411,11 @@ def test_random_steps_have_the_bits_of_the_loop_of_python(data: st.DataObject) -
     for name in "ab":
         for number, row in enumerate(rows):
             assert_equal_bits(ys[name][number], row[name])
+
+
+def test_scans_whose_steps_return_other_results_are_not_merged(on: str) -> None:
+    h, rows = tn.asarray([0.5]), tn.asarray([[1.0], [2.0]])
+    before = tn.scan(lambda carry, x: (carry + x, carry), h, rows)[1]
+    after = tn.scan(lambda carry, x: ((total := carry + x), total), h, rows)[1]
+    found = tn.eval(before, after)
+    assert [x.tolist() for x in found] == [[[0.5], [1.5]], [[1.5], [3.5]]]

@@ -13,7 +13,7 @@ generated from the table.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import EnumType, IntFlag
 from types import MappingProxyType
@@ -41,6 +41,13 @@ MAX_OPERANDS = 3
 """The most operands of an elementwise op with a native call path
 (native/python/function_objects.cpp)."""
 Params = tuple[Any, ...]  # values with a canonical form: native/python/type_tables.cpp
+
+
+def exact_params(params: Any) -> Hashable:
+    """Return a key of parameters that distinguishes -0.0 from 0.0 and treats NaNs as equal."""
+    if isinstance(params, tuple):
+        return tuple(map(exact_params, params))
+    return type(params), repr(params) if isinstance(params, (float, complex)) else params
 
 
 class _KindType(EnumType):

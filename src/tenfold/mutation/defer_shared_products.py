@@ -21,7 +21,7 @@ from tenfold import pipeline
 from tenfold._native import Node
 from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
-from tenfold.core.op import Op
+from tenfold.core.op import Op, exact_params
 
 MIN_MULTIPLY_ADDS = 1 << 18
 """The least multiply-adds of a product that is compared with the next assignment."""
@@ -67,7 +67,7 @@ def _large_products(value: Node) -> set[ProductKey]:
         node = stack.pop()
         inputs = node.inputs
         if _is_large(node, inputs):
-            products.add((node.op, repr(node.params), *inputs))
+            products.add((node.op, exact_params(node.params), *inputs))
         unvisited = [operand for operand in inputs if operand.pending and operand not in visited]
         visited.update(unvisited)
         stack += [

@@ -14,17 +14,18 @@ operation with an effect, a slice update and a user's Python function are never 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
 from tenfold.core.interpreter import interpret, rebuild_with_origin
-from tenfold.core.op import Op
+from tenfold.core.op import Op, exact_params
 from tenfold.rewrite.rewrite_graph import LEAF_OP, SCALAR_OP, Operator, RewriteGraph, operators_of
 
 Pairs = list[tuple[int, int]]
+ByParams = dict[Hashable, int]
 
 
 def equal_pairs(graph: RewriteGraph, order: Iterable[int] | None = None) -> Pairs:
@@ -33,15 +34,15 @@ def equal_pairs(graph: RewriteGraph, order: Iterable[int] | None = None) -> Pair
     `order` has the live nodes; it may be omitted before the first replacement.
     """
     representatives: dict[int, int] = {}
-    nodes_by_key: dict[tuple[Any, ...], dict[str | None, int]] = {}
+    nodes_by_key: dict[tuple[Any, ...], ByParams] = {}
     pairs: Pairs = []
     for at in range(graph.original_count) if order is None else order:
         key = _key(graph, at, representatives)
         if key is None:
             continue
         nodes_by_params = nodes_by_key.setdefault(key, {})
-        params_text = _params_text(graph, at, nodes_by_params) if nodes_by_params else None
-        representative = nodes_by_params.setdefault(params_text, at)
+        params_key = _params_key(graph, at, nodes_by_params) if nodes_by_params else None
+        representative = nodes_by_params.setdefault(params_key, at)
         if representative != at:
             representatives[at] = representative
             if _is_worth_merging(graph.ops[at]):
@@ -71,15 +72,14 @@ def _is_worth_merging(op: Operator) -> bool:
     return op is not SCALAR_OP and not (isinstance(op, Op) and op.semantics.view)
 
 
-def _params_text(graph: RewriteGraph, at: int, nodes_by_params: dict[str | None, int]) -> str:
-    """Return the text of a node's parameters, which distinguishes nodes with the same key.
+def _params_key(graph: RewriteGraph, at: int, nodes_by_params: ByParams) -> Hashable:
+    """Return the key of a node's parameters, which distinguishes nodes with the same key.
 
-    The text distinguishes types: 0.0 is not -0.0, 1 is not True. The first node of a key has no
-    text yet.
+    It distinguishes types: 0.0 is not -0.0, 1 is not True. The first node has none yet.
     """
     if (unlabelled := nodes_by_params.pop(None, None)) is not None:
-        nodes_by_params[repr(graph.nodes[unlabelled].params)] = unlabelled
-    return repr(graph.nodes[at].params)
+        nodes_by_params[exact_params(graph.nodes[unlabelled].params)] = unlabelled
+    return exact_params(graph.nodes[at].params)
 
 
 def costly_pairs(graph: Graph, pairs: Pairs) -> Pairs:

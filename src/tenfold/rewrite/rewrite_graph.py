@@ -21,7 +21,7 @@ from typing import Any
 from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
-from tenfold.core.op import Op, Params
+from tenfold.core.op import Op, Params, exact_params
 from tenfold.core.pattern import Constant, Number
 from tenfold.core.shape_rules import Shape
 from tenfold.errors import UnsupportedError
@@ -242,7 +242,7 @@ class RewriteGraph:
         """Make `make` return this node for an equal operation."""
         op = self.ops[at]
         if isinstance(op, Op):
-            key = (op, self.refresh(at), repr(self.nodes[at].params))
+            key = (op, self.refresh(at), exact_params(self.nodes[at].params))
             if self._existing_node(key) is None:
                 self._nodes_by_key[key] = at
 
@@ -258,7 +258,7 @@ class RewriteGraph:
         """Return an existing or new node of an operation on nodes and numbers."""
         inputs = tuple([x if isinstance(x, Constant) else self.find(x) for x in operands])
         key_inputs = tuple([f"{x.value!r}" if isinstance(x, Constant) else x for x in inputs])
-        key = (op, key_inputs, repr(params))
+        key = (op, key_inputs, exact_params(params))
         if self.root in inputs:
             raise _cycle_error()
         existing = self._existing_node(key)
@@ -337,7 +337,7 @@ class RewriteGraph:
                 SCALAR_OP if node.is_scalar else (node.op if node.pending else None) or LEAF_OP
             )
             operands = tuple([self.find(positions[operand]) for operand in inputs])
-            key = (op, operands, repr(node.scalar if op is SCALAR_OP else node.params))
+            key = (op, operands, exact_params(node.scalar if op is SCALAR_OP else node.params))
             merges = op is SCALAR_OP or (isinstance(op, Op) and op.merges)
             existing = self._existing_node(key) if merges else None
             if existing is not None:

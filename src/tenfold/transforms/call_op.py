@@ -26,7 +26,7 @@ from tenfold._native import Array, Node, Type, Value
 from tenfold.caches import LruCache
 from tenfold.core.cached_property import cached
 from tenfold.core.interpreter import rebuild_with_origin
-from tenfold.core.op import BoundCall, Inferred, Kind, Op
+from tenfold.core.op import BoundCall, Inferred, Kind, Op, exact_params
 from tenfold.core.subgraph import Subgraph
 from tenfold.errors import DeviceError, ExplainedError
 from tenfold.runtime.reference import ReferenceFailure
@@ -185,13 +185,6 @@ def _subgraph_key(subgraph: Subgraph) -> Hashable:
         subgraph.graph.outputs,
         tuple([node.type for node in subgraph.inputs]),
     )
-
-
-def exact_params(params: Any) -> Hashable:
-    """Return a key of parameters that distinguishes -0.0 from 0.0 and treats NaNs as equal."""
-    if isinstance(params, tuple):
-        return tuple(map(exact_params, params))
-    return type(params), repr(params) if isinstance(params, (float, complex)) else params
 
 
 def _call_placeholder(*arrays: Array) -> tuple[Array, ...]:

@@ -47,7 +47,7 @@ MAX_INNER = 16
 """The terms of the sums in a product that is stacked; more are a good product by themselves."""
 MAX_PIECES = 64
 """The pieces of a `concat`."""
-FactorAxes = tuple[tuple[int, ...], tuple[int, ...]]
+AxisPair = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,8 +56,8 @@ class ProductTerm:
 
     left: Array
     right: Array
-    contracted: FactorAxes
-    free: FactorAxes
+    contracted: AxisPair
+    free: AxisPair
     order: tuple[int, ...] | None
     """The axes of the result, where they are permuted."""
     shape: Shape
@@ -95,7 +95,9 @@ class SliceTerm:
     def array(self) -> Array:
         """Return the whole array."""
         base = zeros(self.shape, dtype=self.dtype, device=self.values.device)
-        return _native.apply(set_at.id, (base, self.values), updated_slice(self.part))
+        params = updated_slice(self.part)
+        result: Array = _native.apply(set_at.id, (base, self.values), params)
+        return result
 
 
 Term: TypeAlias = Array | ProductTerm | SliceTerm

@@ -28,7 +28,7 @@ from tenfold import _native
 from tenfold._native import Array, Node, Type
 from tenfold.caches import LruCache
 from tenfold.core.index_map import Slice, is_permutation, takes_all
-from tenfold.core.op import Op
+from tenfold.core.op import Op, exact_params
 from tenfold.core.shape_rules import Shape, product, row_major, whole_axes
 from tenfold.core.subgraph import Subgraph
 from tenfold.dtypes import BOOL, INT64, compute_dtype, kind_of
@@ -46,8 +46,8 @@ from tenfold.ops.reduce import sum as sum_
 from tenfold.ops.reshaping import broadcast_to, reshape
 from tenfold.ops.segment_sum import add_at
 from tenfold.ops.selection import where
-from tenfold.transforms.call_op import Callee, exact_params
-from tenfold.transforms.cotangent_sum import Deferred, FactorAxes, ProductTerm, SliceTerm
+from tenfold.transforms.call_op import Callee
+from tenfold.transforms.cotangent_sum import AxisPair, Deferred, ProductTerm, SliceTerm
 
 Contributions = Sequence[Any]
 """For each input an Array, a deferred contribution, or None."""
@@ -360,8 +360,8 @@ def _factor_term(
     at: int,
     other: Array,
     types: tuple[Type, ...],
-    contracted: FactorAxes,
-    free: FactorAxes,
+    contracted: AxisPair,
+    free: AxisPair,
 ) -> Array | Deferred:
     """Return the cotangent of operand `at` of a product: that of the result, contracted with the
     other operand over its free axes, and over the axes of the stack that operand `at` lacks.
@@ -377,14 +377,14 @@ def _factor_term(
     return term if order is None else permute_dims(term, order)
 
 
-_factor_axes: LruCache[Any, tuple[tuple[FactorAxes, FactorAxes], tuple[int, ...] | None, bool]] = (
+_factor_axes: LruCache[Any, tuple[tuple[AxisPair, AxisPair], tuple[int, ...] | None, bool]] = (
     LruCache(1024, "axes of factors", "equal products have cotangents of the same axes")
 )
 
 
 def _axes_of_factor(
-    at: int, shape: Shape, types: tuple[Type, ...], contracted: FactorAxes, free: FactorAxes
-) -> tuple[tuple[FactorAxes, FactorAxes], tuple[int, ...] | None, bool]:
+    at: int, shape: Shape, types: tuple[Type, ...], contracted: AxisPair, free: AxisPair
+) -> tuple[tuple[AxisPair, AxisPair], tuple[int, ...] | None, bool]:
     """Return the parameters of `contract`, the axes of its result, and whether there is a stack."""
     to, ndim = 1 - at, len(shape)
     stacks = [

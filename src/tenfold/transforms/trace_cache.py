@@ -26,10 +26,11 @@ from tenfold._native import Array, Node
 from tenfold.caches import LruCache
 from tenfold.core.callable_signature import name_of
 from tenfold.core.interpreter import rebuild_with_origin
+from tenfold.core.op import exact_params
 from tenfold.core.pytree import TreeDef, flatten
 from tenfold.core.trace_state import note_wait
 from tenfold.settings import get
-from tenfold.transforms.call_op import Callee, exact_params, interned_callee
+from tenfold.transforms.call_op import Callee, interned_callee
 from tenfold.transforms.closure_capture import are_same, bindings, contains_array
 from tenfold.transforms.tracer import (
     ASSIGNS_WINDOW,
