@@ -75,6 +75,30 @@ def test_order_of_the_sums_of_one_place_is_that_of_the_elements() -> None:
     assert ours.to_dense().item() == (1e16 + 1.0) - 1e16
 
 
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_large_patterns_are_those_of_scipy_by_any_number_of_threads(index: Any) -> None:
+    random, shape = np.random.default_rng(3), (3000, 2500)
+    rows, columns = random.integers(0, 3000, 70_000), random.integers(0, 2500, 70_000)
+    rows[:4000] = 7  # a long row, with elements that occur twice
+    rows, columns = rows.astype(index), columns.astype(index)
+    data = random.integers(1, 9, len(rows)).astype(float)
+    theirs = sp.coo_array((data, (rows, columns)), shape=shape).tocsr()
+    other, thin = random_matrix(shape, 4, density=0.008), random_matrix((2500, 900), 5, 0.003)
+    expected = [theirs, theirs.T.tocsr(), theirs + other, theirs @ other.T, theirs @ thin]
+    expected += [thin.T.tocsr() @ thin]
+    for threads in (1, 2, 7):
+        with tn.options(threads=threads):
+            ours = tn.csr_from_coo(data, rows, columns, shape)
+            lazy_other, lazy_thin = tn.asarray(other), tn.asarray(thin)
+            results = [ours, ours.T, ours + lazy_other, ours @ lazy_other.T, ours @ lazy_thin]
+            results += [lazy_thin.T @ lazy_thin]
+            for result, matrix in zip(results, expected, strict=True):
+                found = result.to_scipy()
+                matrix.sort_indices()
+                for name in ("indices", "indptr", "data"):
+                    np.testing.assert_array_equal(getattr(found, name), getattr(matrix, name))
+
+
 @pytest.mark.parametrize("format", ["coo", "csc", "csr", "bsr", "dia", "lil", "dok"])
 def test_formats_of_scipy_are_imported_and_left_as_they_are(format: str) -> None:
     matrix = random_matrix((12, 8)).asformat(format)
