@@ -179,6 +179,23 @@ def test_product_with_an_epilogue_is_one_kernel() -> None:
     np.testing.assert_allclose(result, 2.5 * random_matrix((300, 200)).sum(axis=1) + 1)
 
 
+def test_products_count_the_terms_that_they_compute() -> None:
+    theirs, random = random_matrix((300, 200), density=0.05), np.random.default_rng(0)
+    ours, other = tn.asarray(theirs), tn.asarray(random_matrix((200, 40)))
+    vector, columns = tn.asarray(random.random(200)), tn.asarray(random.random((200, 6)))
+    terms = int(np.diff(other.to_scipy().indptr)[theirs.indices].sum())
+    for product, expected in (
+        (2.5 * (ours @ vector) + 1, theirs.nnz),
+        (ours.astype(np.complex128) @ vector, theirs.nnz),
+        (ours @ columns, theirs.nnz * 6),
+        (ours @ other, terms),
+        (tn.sum(ours, axis=1), 0),
+    ):
+        with tn.profile() as p:
+            product.wait()
+        assert p.multiply_adds == expected
+
+
 @pytest.mark.usefixtures("fused_multiply_add")
 def test_softmax_of_the_stored_elements_of_rows_is_one_kernel() -> None:
     theirs = random_matrix((50, 40))
@@ -252,7 +269,7 @@ def test_sampled_product_computes_the_stored_elements_alone() -> None:
     first, second = random.normal(size=(300, 16)), random.normal(size=(200, 16))
     with tn.profile() as p:
         result = (tn.asarray(theirs) * (tn.asarray(first) @ tn.asarray(second).T)).wait()
-    assert p.multiply_adds == 0  # of matrix products: sums of products of elements have none
+    assert p.multiply_adds == theirs.nnz * 16
     assert p.bytes_allocated < 300 * 200 * 8
     expected = theirs.toarray() * (first @ second.T)
     np.testing.assert_allclose(result.to_dense(), expected, rtol=1e-12, atol=1e-14)
