@@ -188,7 +188,7 @@ KEYS = (
     Plant(
         "common subexpressions forget parameters",
         "src/tenfold/rewrite/cse.py",
-        "    return repr(graph.nodes[at].params)\n\n\ndef costly_pairs",
+        "    return exact_params(graph.nodes[at].params)\n\n\ndef costly_pairs",
         '    return ""\n\n\ndef costly_pairs',
         (
             "rewrite/test_cse.py::test_nodes_of_other_parameters_are_not_merged",
@@ -772,6 +772,20 @@ FOLDS = (
 
 MEANING = (
     Plant(
+        "derivatives: a contribution is dropped",
+        "src/tenfold/transforms/cotangent_sum.py",
+        "    arrays += _products([term for term in terms if isinstance(term, ProductTerm)])",
+        "    arrays += _products([term for term in terms if isinstance(term, ProductTerm)][:1])",
+        ("transforms/test_cotangent_sum.py", "transforms/test_derivatives.py"),
+    ),
+    Plant(
+        "derivatives: where masks the wrong elements",
+        "src/tenfold/ops/selection.py",
+        "        where(condition, 0, g),  # type: ignore[has-type]  # below",
+        "        where(condition, g, 0),  # type: ignore[has-type]  # below",
+        ("transforms/test_derivatives.py", "transforms/test_derivative_table.py"),
+    ),
+    Plant(
         "rules: x + 0 is x for floats",
         "src/tenfold/rewrite/rules/constant_folding.py",
         'Rule("add-zero", x + 0, x, when=same_integer_or_bool_type)',
@@ -959,6 +973,13 @@ MEANING = (
 )
 
 NATIVE = (
+    Plant(
+        "derivatives: what an input needs is forgotten",
+        "native/python/derivative_walk.cpp",
+        "words.push_back(recipe_word(input->type.get()) | uint64_t(visited_[at].depends));",
+        "words.push_back(recipe_word(input->type.get()));",
+        ("transforms/test_derivatives.py",),
+    ),
     Plant(
         "linalg: the other triangle is read",
         "native/lapack/triangular.cpp",

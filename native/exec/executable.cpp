@@ -176,7 +176,7 @@ class Executor {
         bool is_kernel = run.multiply_adds < 0;
         context_.count(is_kernel ? Counter::kernels : Counter::calls);
         context_.count(Counter::launches);
-        if (!is_kernel) count(Counter::multiply_adds, run.multiply_adds);
+        count(Counter::multiply_adds, is_kernel ? ~run.multiply_adds : run.multiply_adds);
         return run_timed(run.label, is_kernel, [&] {
             if (!launch(run, run.kernel, run.units, run.grain, run.threads, run.scratch))
                 return false;

@@ -97,7 +97,7 @@ struct Executable {
         int threads;
         bool uninterruptible; // see Work
         std::string label;
-        int64_t multiply_adds = -1; // multiply-adds of a product, which counts as a call
+        int64_t multiply_adds = -1; // of a product, which counts as a call; ~n: n of a kernel
         std::vector<Scale> scales;  // behind the numbers
         std::vector<BlasLibrary*> blas_libraries; // while it runs, to so many threads at most
         int blas_threads = 1;

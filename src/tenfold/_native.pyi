@@ -433,7 +433,7 @@ def weak_type(number: complex) -> Type:
     """Return the Type of a Python number."""
 
 def sort_elements(
-    rows: np.ndarray, columns: np.ndarray, row_count: int, column_count: int, /
+    rows: np.ndarray, columns: np.ndarray, row_count: int, column_count: int, threads: int, /
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return (order, indices, indptr, group) of the elements of a matrix, sorted by row and column;
     `group`: the distinct place of each, empty if all are distinct; `order` is empty if they stand
@@ -441,7 +441,7 @@ def sort_elements(
     """
 
 def transpose_pattern(
-    indices: np.ndarray, indptr: np.ndarray, columns: int, /
+    indices: np.ndarray, indptr: np.ndarray, columns: int, threads: int, /
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (indices, indptr, order) of the transposed matrix in compressed rows."""
 
@@ -451,6 +451,7 @@ def merge_patterns(
     y_indices: np.ndarray,
     y_indptr: np.ndarray,
     columns: int,
+    threads: int,
     /,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return (indices, indptr, first, second): the union of two patterns, and the position of each
@@ -464,10 +465,12 @@ def multiply_patterns(
     y_indptr: np.ndarray,
     inner: int,
     columns: int,
+    threads: int,
     /,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return (indices, indptr, first, second, bounds): the product of two patterns, the positions
-    of the factors of its terms, and where the terms of each element begin.
+    of the factors of its terms, and where the terms of each element begin. OverflowError where the
+    dtype cannot count the terms.
     """
 
 def has_kind(value: object) -> bool:

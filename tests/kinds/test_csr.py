@@ -75,6 +75,30 @@ def test_order_of_the_sums_of_one_place_is_that_of_the_elements() -> None:
     assert ours.to_dense().item() == (1e16 + 1.0) - 1e16
 
 
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_large_patterns_are_those_of_scipy_by_any_number_of_threads(index: Any) -> None:
+    random, shape = np.random.default_rng(3), (3000, 2500)
+    rows, columns = random.integers(0, 3000, 70_000), random.integers(0, 2500, 70_000)
+    rows[:4000] = 7  # a long row, with elements that occur twice
+    rows, columns = rows.astype(index), columns.astype(index)
+    data = random.integers(1, 9, len(rows)).astype(float)
+    theirs = sp.coo_array((data, (rows, columns)), shape=shape).tocsr()
+    other, thin = random_matrix(shape, 4, density=0.008), random_matrix((2500, 900), 5, 0.003)
+    expected = [theirs, theirs.T.tocsr(), theirs + other, theirs @ other.T, theirs @ thin]
+    expected += [thin.T.tocsr() @ thin]
+    for threads in (1, 2, 7):
+        with tn.options(threads=threads):
+            ours = tn.csr_from_coo(data, rows, columns, shape)
+            lazy_other, lazy_thin = tn.asarray(other), tn.asarray(thin)
+            results = [ours, ours.T, ours + lazy_other, ours @ lazy_other.T, ours @ lazy_thin]
+            results += [lazy_thin.T @ lazy_thin]
+            for result, matrix in zip(results, expected, strict=True):
+                found = result.to_scipy()
+                matrix.sort_indices()
+                for name in ("indices", "indptr", "data"):
+                    np.testing.assert_array_equal(getattr(found, name), getattr(matrix, name))
+
+
 @pytest.mark.parametrize("format", ["coo", "csc", "csr", "bsr", "dia", "lil", "dok"])
 def test_formats_of_scipy_are_imported_and_left_as_they_are(format: str) -> None:
     matrix = random_matrix((12, 8)).asformat(format)
@@ -155,6 +179,23 @@ def test_product_with_an_epilogue_is_one_kernel() -> None:
     np.testing.assert_allclose(result, 2.5 * random_matrix((300, 200)).sum(axis=1) + 1)
 
 
+def test_products_count_the_terms_that_they_compute() -> None:
+    theirs, random = random_matrix((300, 200), density=0.05), np.random.default_rng(0)
+    ours, other = tn.asarray(theirs), tn.asarray(random_matrix((200, 40)))
+    vector, columns = tn.asarray(random.random(200)), tn.asarray(random.random((200, 6)))
+    terms = int(np.diff(other.to_scipy().indptr)[theirs.indices].sum())
+    for product, expected in (
+        (2.5 * (ours @ vector) + 1, theirs.nnz),
+        (ours.astype(np.complex128) @ vector, theirs.nnz),
+        (ours @ columns, theirs.nnz * 6),
+        (ours @ other, terms),
+        (tn.sum(ours, axis=1), 0),
+    ):
+        with tn.profile() as p:
+            product.wait()
+        assert p.multiply_adds == expected
+
+
 @pytest.mark.usefixtures("fused_multiply_add")
 def test_softmax_of_the_stored_elements_of_rows_is_one_kernel() -> None:
     theirs = random_matrix((50, 40))
@@ -228,7 +269,7 @@ def test_sampled_product_computes_the_stored_elements_alone() -> None:
     first, second = random.normal(size=(300, 16)), random.normal(size=(200, 16))
     with tn.profile() as p:
         result = (tn.asarray(theirs) * (tn.asarray(first) @ tn.asarray(second).T)).wait()
-    assert p.multiply_adds == 0  # of matrix products: sums of products of elements have none
+    assert p.multiply_adds == theirs.nnz * 16
     assert p.bytes_allocated < 300 * 200 * 8
     expected = theirs.toarray() * (first @ second.T)
     np.testing.assert_allclose(result.to_dense(), expected, rtol=1e-12, atol=1e-14)

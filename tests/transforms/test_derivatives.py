@@ -68,6 +68,14 @@ def test_numbers_that_differ_from_call_to_call_have_their_own_derivatives() -> N
             np.testing.assert_allclose(found, expected(np.asarray(x), number), rtol=1e-14)
 
 
+def test_derivatives_by_some_of_the_operands_and_by_all() -> None:
+    x, y = tn.asarray([2.0, 3.0]), tn.asarray([5.0, 7.0])
+    for _ in range(2):
+        assert tn.grad_of(tn.sum(x * y), y).tolist() == [2, 3]
+        assert [g.tolist() for g in tn.grad_of(tn.sum(x * y), [x, y])] == [[5, 7], [2, 3]]
+        assert tn.grad_of(tn.sum(x * y), x).tolist() == [5, 7]
+
+
 def test_rules_of_users_run_each_time() -> None:
     factor = [1.0]
 

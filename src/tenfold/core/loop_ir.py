@@ -394,6 +394,18 @@ class Kernel:
         )
 
     @cached
+    def sparse_products(self) -> int:
+        """How many folds sum products of which a factor is gathered."""
+        is_gathered, is_product = list[bool](), list[bool]()
+        for name, _, inputs, _ in self.body:
+            is_linear = name in ("multiply", "add", "subtract", "negative", "convert")
+            inherits = is_linear and any(is_gathered[i] for i in inputs)
+            is_gathered.append(name == "gather" or inherits)
+            multiplies = name == "multiply" and inherits
+            is_product.append(multiplies or (is_linear and any(is_product[i] for i in inputs)))
+        return sum(fold.kind == "add" and is_product[fold.inputs[0]] for fold in self.folds)
+
+    @cached
     def scan(self) -> Scan:
         """The scan of a kernel of a scan form."""
         scans = {

@@ -55,7 +55,7 @@ class Profile(Scope):
     | `compiles` | kernels that LLVM compiled while the program waited; a disk hit is not counted |
     | `background_compiles` | optimised compilations that began in the background |
     | `generic_compiles` | kernels of one operation for any shape, compiled or loaded from disk |
-    | `multiply_adds` | m*n*k for each product, the textbook count for factorisations |
+    | `multiply_adds` | m*n*k of a product, nnz*k if sparse; the textbook count of factorisations |
     | `host_syncs` | waits of this program for values |
     | `densified` | arrays of a storage kind that became dense |
 

@@ -131,21 +131,27 @@ def csr_from_coo(data: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> 
     """
     shape = _checked_shape("csr_from_coo", shape)
     data = array(np.asarray(data) if isinstance(data, (list, tuple)) else data)
-    rows, columns = (_indices(x) for x in (rows, columns))
-    for indices, length, name in ((rows, shape[0], "row"), (columns, shape[1], "column")):
+    # an ndarray is read here and now: no copy of it is made
+    rows, columns = (x if isinstance(x, np.ndarray) else _indices(x) for x in (rows, columns))
+    for indices, name in ((rows, "row"), (columns, "column")):
         if indices.shape != data.shape or data.ndim != 1:
             rule = f"{name}s of shape {indices.shape} do not place data of shape {data.shape}"
             remedy = "give a row and a column for each element"
-            raise ShapeError("csr_from_coo", rule, [data, indices], remedy)
+            raise ShapeError("csr_from_coo", rule, [data, array(indices)], remedy)
         if kind_of(indices.dtype) not in "iu":
             remedy = "convert them with tn.astype(x, tn.int64)"
-            raise DTypeError("csr_from_coo", f"{name}s are not integers", [indices], remedy)
-        known = values(indices, "csr_from_coo")
-        if known.size and not 0 <= known.min() <= known.max() < length:
-            rule = f"a {name} is not one of 0 to {length - 1}"
-            raise IndexError(message("csr_from_coo", rule, [indices], "give a larger shape"))
-    places = values(rows, "csr_from_coo"), values(columns, "csr_from_coo")
-    return _of_elements(data, *places, shape)
+            raise DTypeError("csr_from_coo", f"{name}s are not integers", [array(indices)], remedy)
+    at_rows, at_columns = (
+        x if isinstance(x, np.ndarray) else values(x, "csr_from_coo") for x in (rows, columns)
+    )
+    try:
+        return _of_elements(data, at_rows, at_columns, shape)
+    except IndexError:
+        is_row = at_rows.size and not 0 <= at_rows.min() <= at_rows.max() < shape[0]
+        name, indices, length = ("row", rows, shape[0]) if is_row else ("column", columns, shape[1])
+        rule = f"a {name} is not one of 0 to {length - 1}"
+        operands = [array(indices)]
+        raise IndexError(message("csr_from_coo", rule, operands, "give a larger shape")) from None
 
 
 def _checked_shape(name: str, shape: Any) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold import _native
+from tenfold.settings import get
 
 INT32_MAX = np.iinfo(np.int32).max
 
@@ -41,10 +42,14 @@ def _alike(*parts: np.ndarray, largest: int = 0) -> tuple[np.ndarray, ...]:
     return tuple([np.ascontiguousarray(part, dtype) for part in parts])
 
 
+def _threads() -> int:
+    return int(get("threads"))
+
+
 def transpose_of(pattern: RowPattern, columns: int) -> tuple[RowPattern, np.ndarray]:
     """Return the pattern of the transposed matrix, and which element each of its elements is."""
     indices, indptr = _alike(*pattern, largest=len(pattern.indptr))
-    indices, indptr, order = _native.transpose_pattern(indices, indptr, columns)
+    indices, indptr, order = _native.transpose_pattern(indices, indptr, columns, _threads())
     return RowPattern(indices, indptr), order
 
 
@@ -56,7 +61,7 @@ def ordered(
     the distinct ones.
     """
     rows, columns = _alike(rows, columns, largest=len(rows))
-    order, indices, indptr, group = _native.sort_elements(rows, columns, *shape)
+    order, indices, indptr, group = _native.sort_elements(rows, columns, *shape, _threads())
     is_sorted = len(order) < len(rows)
     return RowPattern(indices, indptr), None if is_sorted else order, group if len(group) else None
 
@@ -66,7 +71,7 @@ def union(x: RowPattern, y: RowPattern, columns: int) -> tuple[RowPattern, np.nd
     of `y`; -1 where that has none.
     """
     a, b, c, d = _alike(*x, *y, largest=len(x.indices) + len(y.indices))
-    indices, indptr, first, second = _native.merge_patterns(a, b, c, d, columns)
+    indices, indptr, first, second = _native.merge_patterns(a, b, c, d, columns, _threads())
     return RowPattern(indices, indptr), first, second
 
 
@@ -76,10 +81,13 @@ def product_of(
     """Return the pattern of the matrix product, and its terms: the position of each in the data of
     `x` and of `y`, and where the terms of each element begin: in the order of `x`.
     """
-    inner = len(y.indptr) - 1
-    terms = int(np.diff(y.indptr)[x.indices].sum(dtype=np.int64))
-    a, b, c, d = _alike(*x, *y, largest=terms)
-    parts = _native.multiply_patterns(a, b, c, d, inner, columns)
+    sizes = len(y.indptr) - 1, columns, _threads()
+    try:
+        a, b, c, d = _alike(*x, *y)
+        parts = _native.multiply_patterns(a, b, c, d, *sizes)
+    except OverflowError:
+        a, b, c, d = _alike(*x, *y, largest=INT32_MAX + 1)
+        parts = _native.multiply_patterns(a, b, c, d, *sizes)
     indices, indptr, first, second, bounds = parts
     return RowPattern(indices, indptr), first, second, bounds
 

@@ -112,7 +112,7 @@ class LaunchKernel(NamedTuple):
     scratch_tables: Annotated[Sequence[int], FORMULA] = ()
     """The bytes of memory for this launch alone, behind the buffers."""
     multiply_adds: Annotated[int, FORMULA] = -1
-    """Of a product or driver, which counts as a call."""
+    """Of a product or driver, which counts as a call; -1 - n: a kernel with n of them."""
     scales: Sequence[Scale] = ()
     blas_libraries: Sequence[BlasLibrary] = ()
     """The libraries that have at most `blas_threads` threads while it runs."""

@@ -214,6 +214,11 @@ class Launch:
     sequential: bool = False
     """Whether one thread must run the units in order."""
 
+    @property
+    def multiply_adds(self) -> int:
+        """The multiply-adds of sparse products."""
+        return self.elements * self.kernel.sparse_products
+
     def scans_in_parts(self, threads: int) -> bool:
         """Whether this number of threads scans parts of rows. Parts are read twice, so beyond the
         cache two threads are no faster than one.
