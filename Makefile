@@ -95,6 +95,9 @@ smoke: ## every program in bench/ at full size, once: values are compared, nothi
 
 examples: ## the examples at the size they have by themselves
 	cd examples && $(PYTHON) -m trees.tree_lstm
+	cd examples && $(PYTHON) -m trees.training
+	cd examples && $(PYTHON) -m fits.pendulum
+	cd examples && $(PYTHON) -m fits.logistic
 	cd examples && $(PYTHON) -m graphs.message_passing
 	cd examples && $(PYTHON) -m per_sample.particles
 	cd examples && $(PYTHON) -m per_sample.adaptive_steps

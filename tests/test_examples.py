@@ -16,9 +16,10 @@ from click.testing import CliRunner
 import batch_sizes
 import comparison
 import tenfold as tn
+from fits import logistic, pendulum
 from graphs import message_passing, real_graphs
 from per_sample import adaptive_steps, particles
-from trees import syntax_trees, tree_lstm
+from trees import syntax_trees, training, tree_lstm
 
 FUNCTION = """
 def f(x, *rest, key=1):
@@ -165,6 +166,55 @@ def test_neighbours_are_those_that_are_near() -> None:
         assert sorted(others) == [*np.flatnonzero((distances < far) & (distances > 0))]
 
 
+def test_training_finds_the_values_of_formulas() -> None:
+    given = training.parameters(len(training.LABELS), 16)
+    losses = [*training.train(given, 60, 24)]
+    assert losses[-1] < 0.1 * losses[0]
+    assert training.accuracy(given, 500) >= 0.99
+
+
+def test_formulas_have_the_values_that_python_gives_them() -> None:
+    texts = {"true": "True", "false": "False", "and": "({} and {})", "or": "({} or {})"}
+    texts["not"] = "(not {})"
+
+    def text(tree: syntax_trees.Tree) -> str:
+        return texts[tree.label].format(*map(text, tree.children))
+
+    forest, truths = next(training.batches(3, 50))
+    assert [eval(text(tree)) for tree in forest] == [bool(each) for each in truths]
+
+
+def test_the_pendulum_is_fitted_through_the_steps_of_its_solver() -> None:
+    found, loss = pendulum.fit(pendulum.measured(0.02), 120)
+    np.testing.assert_allclose(found, pendulum.TRUTH, atol=0.03)
+    assert loss < 2 * 0.02**2
+
+
+def test_logistic_regression_finds_the_weights_of_its_model() -> None:
+    x, y = logistic.samples(20_000, 5)
+    *_, (w, loss) = logistic.train(x, y, 50)
+    z = x @ np.asarray(w)
+    np.testing.assert_allclose(x.T @ (1 / (1 + np.exp(-z)) - y) / len(x), 0, atol=0.01)
+    np.testing.assert_allclose(np.asarray(w), np.linspace(-2, 2, 5), atol=0.3)
+    assert loss < np.log(2)
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "text"),
+    [
+        (training, ["--steps", "1", "--size", "4"], "new formulas are evaluated correctly"),
+        (pendulum, ["--steps", "1"], "frequency"),
+        (logistic, ["--count", "100", "--steps", "2"], "samples are right"),
+    ],
+)
+def test_an_example_of_training_prints_what_it_found(
+    module: ModuleType, arguments: list[str], text: str
+) -> None:
+    told = CliRunner().invoke(module.main, arguments)
+    assert told.exit_code == 0, told.output
+    assert text in told.output
+
+
 @pytest.mark.parametrize(
     ("module", "arguments"),
     [
@@ -194,7 +244,10 @@ def snippets(module: ModuleType) -> list[doctest.Example]:
     return [each for test in doctest.DocTestFinder().find(module) for each in test.examples]
 
 
-@pytest.mark.parametrize("module", [tree_lstm, message_passing, adaptive_steps, particles])
+RUN = [tree_lstm, training, message_passing, adaptive_steps, particles, pendulum, logistic]
+
+
+@pytest.mark.parametrize("module", RUN)
 def test_a_page_says_how_an_example_is_run(module: ModuleType) -> None:
     folder = module.__name__.split(".")[0]
     page = (ROOT / folder / "README.md").read_text(encoding="utf-8")

@@ -976,7 +976,7 @@ NATIVE = (
     Plant(
         "derivatives: what an input needs is forgotten",
         "native/python/derivative_walk.cpp",
-        "words.push_back(recipe_word(input->type.get()) | uint64_t(visited_[at].depends));",
+        "words.push_back(recipe_word(input->type.get()) | uint64_t(is_needed(visited, number)));",
         "words.push_back(recipe_word(input->type.get()));",
         ("transforms/test_derivatives.py",),
     ),

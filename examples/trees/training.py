@@ -21,7 +21,7 @@ from trees.tree_lstm import padded
 
 LABELS = ("and", "or", "not", "true", "false")
 NUMBER = {label: number for number, label in enumerate(LABELS)}
-DEEPEST = 5
+DEEPEST = 4
 
 
 @dataclass
@@ -129,7 +129,7 @@ class Adam:
         tn.eval(*self.parameters, *(x for pair in self.moments for x in pair))
 
 
-def train(given: Parameters, steps: int, size: int, rate: float = 0.01) -> Iterator[float]:
+def train(given: Parameters, steps: int, size: int, rate: float = 0.03) -> Iterator[float]:
     """Change parameters step by step, and give the loss of each."""
     optimiser = Adam([*given], rate)
     for _, (forest, truths) in zip(range(steps), batches(1, size), strict=False):
@@ -147,14 +147,14 @@ def accuracy(given: Parameters, count: int) -> float:
 
 
 @click.command()
-@click.option("--steps", default=150, show_default=True, type=click.IntRange(1))
-@click.option("--size", default=64, show_default=True, type=click.IntRange(1), help="Of a step.")
-@click.option("--hidden", default=32, show_default=True, type=click.IntRange(1))
+@click.option("--steps", default=60, show_default=True, type=click.IntRange(1))
+@click.option("--size", default=24, show_default=True, type=click.IntRange(1), help="Of a step.")
+@click.option("--hidden", default=16, show_default=True, type=click.IntRange(1))
 def main(steps: int, size: int, hidden: int) -> None:
     """Train on generated formulas, and print the accuracy on others."""
     given = parameters(len(LABELS), hidden)
     for number, loss in enumerate(train(given, steps, size), 1):
-        if number % 25 == 0:
+        if number % 20 == 0:
             print(f"step {number:4}, loss {loss:.3f}")
     print(f"{accuracy(given, 1000):.1%} of 1,000 new formulas are evaluated correctly")
 

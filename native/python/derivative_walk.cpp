@@ -117,6 +117,13 @@ class Walk {
                 inputs(visited), [&](uint32_t input) { return visited_[input].depends; });
             visited.depends = visited.is_wanted || (is_reached && passes_cotangents(*visited.node));
         }
+        for (const Visited& visited : visited_) {
+            if (!visited.node->op || visited.node->op->is_permanent) continue;
+            std::vector<bool>& needs = needs_of_functions_[visited.node->op->id];
+            needs.resize(std::max<std::size_t>(needs.size(), visited.num_inputs));
+            for (std::size_t input = 0; input < visited.num_inputs; ++input)
+                if (visited_[inputs(visited)[input]].depends) needs[input] = true;
+        }
     }
 
     // The nodes that are computed, and of which the history is forgotten.
@@ -169,6 +176,16 @@ class Walk {
 
     std::span<const uint32_t> inputs(const Visited& visited) const {
         return {edges_.data() + visited.first_edge, visited.num_inputs};
+    }
+
+    // Whether the cotangent of an input is wanted, or that of the same input of another call: calls
+    // of a function have one derivative and are batched, whichever of their inputs are constants.
+    bool is_needed(const Visited& visited, std::size_t input) const {
+        const Visited& source = visited_[inputs(visited)[input]];
+        if (source.depends) return true;
+        if (visited.node->op->is_permanent || source.node->is_scalar()) return false;
+        return needs_of_functions_.at(visited.node->op->id)[input] &&
+               is_inexact(*source.node->type);
     }
 
     static Ref<Node> made(Ref<Node> node) {
@@ -311,10 +328,10 @@ class Walk {
         given_.clear();
         words.push_back(node->op->id << 1 | uint64_t(current_options().strict));
         words.push_back(recipe_word(slice ? starts_of(*slice).pattern : node->params.get()));
-        for (uint32_t at : inputs(visited)) {
-            Node* input = visited_[at].node.get();
+        for (std::size_t number = 0; number < visited.num_inputs; ++number) {
+            Node* input = visited_[inputs(visited)[number]].node.get();
             has_kinds |= input->type->storage != 0;
-            words.push_back(recipe_word(input->type.get()) | uint64_t(visited_[at].depends));
+            words.push_back(recipe_word(input->type.get()) | uint64_t(is_needed(visited, number)));
             if (!input->is_scalar()) given_.push_back(input);
             has_numbers |= input->is_scalar();
         }
@@ -347,7 +364,7 @@ class Walk {
         std::size_t at = 0, input = 0;
         for (const auto& [count, deferred] : recipe->terms) {
             Visited& to = visited_[inputs(visited)[input++]];
-            Ref<Node> first = std::move(made_[at]);
+            Ref<Node> first = to.depends ? std::move(made_[at]) : Ref<Node>();
             if (first && deferred)
                 to.terms.push_back({std::move(first),
                                     count > 1 ? std::move(made_[at + 1]) : Ref<Node>(), deferred,
@@ -439,7 +456,8 @@ class Walk {
         std::size_t input = 0;
         for (nb::handle term : found) {
             Visited& to = visited_[inputs(visited)[input++]];
-            if (!term.is_none()) to.terms.push_back({.first = Ref<Node>(node_of(term.ptr()))});
+            if (!term.is_none() && to.depends)
+                to.terms.push_back({.first = Ref<Node>(node_of(term.ptr()))});
         }
     }
 
@@ -451,7 +469,8 @@ class Walk {
 
     nb::tuple needs_of(const Visited& visited) const {
         nb::list needs;
-        for (uint32_t at : inputs(visited)) needs.append(visited_[at].depends);
+        for (std::size_t input = 0; input < visited.num_inputs; ++input)
+            needs.append(is_needed(visited, input));
         return nb::tuple(needs);
     }
 
@@ -460,6 +479,7 @@ class Walk {
     std::vector<uint32_t> order_; // inputs before users
     std::vector<uint32_t> edges_; // positions of inputs
     std::unordered_map<Node*, uint32_t> positions_;
+    std::unordered_map<uint64_t, std::vector<bool>> needs_of_functions_; // by the id of an op
     // Of the node that contributes.
     std::vector<Ref<Node>> cotangents_, made_;
     RecipeWords words_;
