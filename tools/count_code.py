@@ -18,7 +18,7 @@ from pathlib import Path
 
 from check_size import NATIVE_SUFFIXES, code_lines, native_code_lines, read_lines
 
-CAPS = {"Python": 52_425, "C++": 21_457}
+CAPS = {"Python": 52_425, "C++": 21_468}
 """The most lines of code of a language."""
 
 

@@ -63,7 +63,7 @@ struct JoinedOperand {
 
 } // namespace
 
-JoinedProducts::JoinedProducts(LinearizedGraph& graph) : graph_(graph) {
+JoinedProducts::JoinedProducts(LinearizedGraph& graph, std::size_t max_members) : graph_(graph) {
     if (!ops.sum || current_options().verify || !is_wide(graph)) return;
     std::map<std::vector<uint64_t>, std::vector<Product>> groups;
     for (uint32_t i = 0; i < graph.nodes.size(); ++i) {
@@ -76,20 +76,30 @@ JoinedProducts::JoinedProducts(LinearizedGraph& graph) : graph_(graph) {
             .push_back(product);
     }
     for (const auto& [key, products] : groups) {
-        if (products.size() < BATCHES.min_members) continue;
-        Ref<Value> result = compute(products);
-        if (!result) continue;
-        RowViews rows(*result, graph.nodes[products[0].sum].node->type, products.size(), false);
-        for (std::size_t row = 0; row < products.size(); ++row) {
-            const Product& product = products[row];
-            Ref<Value> value = rows.row_value(row, {});
-            set_value(product.sum, value);
-            // Nobody else reads these.
-            uint32_t factor = graph.inputs(graph.nodes[product.terms])[0];
-            for (uint32_t inner : {product.terms, product.gather, factor})
-                if (graph.nodes[inner].num_uses == 1 && !graph.nodes[inner].live_out &&
-                    !graph.nodes[inner].value)
-                    set_value(inner, value);
+        const Product& first = products[0];
+        const int64_t bytes = bytes_of(type(first.operand)) + 2 * bytes_of(type(first.terms));
+        const std::size_t most =
+            std::min(max_members, max_batch_members(*graph.nodes[first.sum].node, bytes));
+        for (std::size_t begin = 0; begin < products.size(); begin += most) {
+            auto batch = std::span(products).subspan(begin);
+            join(batch.first(std::min(most, batch.size())));
+        }
+    }
+}
+
+void JoinedProducts::join(std::span<const Product> products) {
+    if (products.size() < BATCHES.min_members) return;
+    Ref<Value> result = compute(products);
+    if (!result) return;
+    RowViews rows(*result, graph_.nodes[products[0].sum].node->type, products.size(), false);
+    for (std::size_t row = 0; row < products.size(); ++row) {
+        const Product& product = products[row];
+        Ref<Value> value = rows.row_value(row, {});
+        set_value(product.sum, value);
+        const uint32_t factor = graph_.inputs(graph_.nodes[product.terms])[0];
+        for (uint32_t inner : {product.terms, product.gather, factor}) { // without other readers
+            const LinearizedNode& entry = graph_.nodes[inner];
+            if (entry.num_uses == 1 && !entry.live_out && !entry.value) set_value(inner, value);
         }
     }
 }

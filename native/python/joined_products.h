@@ -9,7 +9,7 @@ namespace tenfold::bindings {
 class JoinedProducts {
   public:
     // Computes products of leaves: such nodes have values in the graph from now on.
-    explicit JoinedProducts(LinearizedGraph& graph);
+    JoinedProducts(LinearizedGraph& graph, std::size_t max_members);
     bool is_empty() const { return computed_.empty(); }
     void publish();   // the values of nodes with outside references
     void take_back(); // the values are not in the graph any more
@@ -18,6 +18,7 @@ class JoinedProducts {
     struct Product {
         uint32_t sum, terms, gather, data, indices, offsets, operand;
     };
+    void join(std::span<const Product> products);
     bool find(uint32_t sum, Product& product) const;
     Ref<Value> compute(std::span<const Product> products) const;
     const Value* known(uint32_t position) const;

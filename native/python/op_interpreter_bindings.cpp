@@ -283,7 +283,7 @@ bool try_interpret(LinearizedGraph& graph, const OptionKey& options, const Graph
         GraphBatchCompiler batcher(options);
         bool is_batching = is_long(graph) && batcher.max_members > 1;
         std::optional<JoinedProducts> products;
-        if (is_batching) batcher.goes_on = !products.emplace(graph).is_empty();
+        if (is_batching) batcher.goes_on = !products.emplace(graph, batcher.max_members).is_empty();
         PythonKernelCompiler compiler(is_batching);
         auto interpreter =
             make_op_interpreter(graph, current_options().threads, compiler, context, timings);
