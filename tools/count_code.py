@@ -18,7 +18,7 @@ from pathlib import Path
 
 from check_size import NATIVE_SUFFIXES, code_lines, native_code_lines, read_lines
 
-CAPS = {"Python": 52_792, "C++": 21_748}
+CAPS = {"Python": 52_804, "C++": 21_988}
 """The most lines of code of a language."""
 
 

@@ -99,7 +99,8 @@ class BatchAgenda {
             group.sum_depths += depth_[i];
             ++num_batchable;
         }
-        if (compiler_ && !are_enough(graph_, num_batchable, groups_.size())) return false;
+        if (compiler_ && !compiler_->goes_on && !are_enough(graph_, num_batchable, groups_.size()))
+            return false;
         uint32_t end = 0;
         for (uint32_t& offset : reader_offsets_) end = offset += end;
         readers_.resize(end);

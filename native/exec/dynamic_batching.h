@@ -41,6 +41,7 @@ class BatchCompiler {
     bool dry_run = false;          // only partitions; computes nothing
     bool pads_rows = false;        // a batch may have more rows than members
     bool caches = false;           // plans are cached and reused
+    bool goes_on = false;          // also where it does not pay: nodes have been computed for it
 };
 
 // Computes a linearized graph in batches or, without a compiler, node by node. False where batching

@@ -10,6 +10,7 @@
 #include "memory/cache_registry.h"
 #include "memory/guard_pages.h"
 #include "python/array_transfer.h"
+#include "python/joined_products.h"
 #include "threads/counters.h"
 #include "threads/fork_safe_lock.h"
 
@@ -118,6 +119,7 @@ NB_MODULE(_native_once, module) {
     declare_derivative_walk(module);
     declare_kind_rules(module);
     declare_csr_patterns(module);
+    declare_joined_products(module);
     declare_trace_log(module);
     declare_code(module);
     declare_launch(module);

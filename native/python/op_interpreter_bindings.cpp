@@ -9,12 +9,14 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "python/engine_bindings.h"
 #include "python/graph_batches.h"
+#include "python/joined_products.h"
 
 namespace tenfold::bindings {
 namespace {
@@ -280,13 +282,18 @@ bool try_interpret(LinearizedGraph& graph, const OptionKey& options, const Graph
         if (is_long(graph)) merge_common_subexpressions(graph);
         GraphBatchCompiler batcher(options);
         bool is_batching = is_long(graph) && batcher.max_members > 1;
+        std::optional<JoinedProducts> products;
+        if (is_batching) batcher.goes_on = !products.emplace(graph, batcher.max_members).is_empty();
         PythonKernelCompiler compiler(is_batching);
         auto interpreter =
             make_op_interpreter(graph, current_options().threads, compiler, context, timings);
         if (!is_long(graph)) policy.count_run();
         if (run_in_batches(graph, loop_device(graph), *interpreter,
-                           is_batching ? &batcher : nullptr))
+                           is_batching ? &batcher : nullptr)) {
+            if (products) products->publish();
             return true;
+        }
+        if (products) products->take_back();
         if (PyErr_Occurred()) return false;
     }
     const TierChoice choice = policy.choose();

@@ -473,6 +473,11 @@ def multiply_patterns(
     dtype cannot count the terms.
     """
 
+def set_sparse_product(sum: int, multiply: int, gather: int, by_row: tuple[Any, ...]) -> None:
+    """Name the operations of sparse products, which long graphs join, and the params of gathers of
+    rows.
+    """
+
 def has_kind(value: object) -> bool:
     """Whether an object is an Array of a storage kind: not a dense one."""
 

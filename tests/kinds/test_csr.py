@@ -225,6 +225,32 @@ def test_equations_are_solved_by_a_factor_that_is_kept() -> None:
         tn.linalg.solve(ours, np.ones(39))
 
 
+@pytest.mark.parametrize("then", [tn.tanh, lambda x: x])
+def test_products_of_many_small_matrices_of_unequal_numbers_of_elements(then: Any) -> None:
+    random = np.random.default_rng(0)
+    theirs = [random_matrix((20, 18), seed, 0.2 * (seed % 7 > 0)) for seed in range(300)]
+    for matrix in theirs[::3]:
+        matrix.indices, matrix.indptr = (
+            x.astype(np.int64) for x in (matrix.indices, matrix.indptr)
+        )
+    theirs = [matrix for matrix in theirs if matrix.nnz % 5]
+    dense = [random.normal(size=18 if i % 2 else (18, 8)) for i in range(len(theirs))]
+    dense[3][0] = np.nan  # it stays with its own matrix
+    pairs = [(tn.asarray(matrix), tn.asarray(x)) for matrix, x in zip(theirs, dense, strict=True)]
+    with tn.profile() as p:
+        products = [matrix @ x for matrix, x in pairs]
+        products += [matrix @ x for matrix, x in pairs[:2]]  # the same again
+        results = tn.eval(*products[1::2], *[then(product) for product in products])
+    for result, product in zip(results[-len(products) :], products, strict=True):
+        result.wait()
+        assert product.storage == "dense"
+    assert p.launches <= 8  # for two dtypes of indices, and vectors and matrices
+    for i, product in enumerate(products):
+        same_bits(product, theirs[i % len(pairs)] @ dense[i % len(pairs)])
+        expected = then(tn.asarray(theirs[i % len(pairs)] @ dense[i % len(pairs)]))
+        np.testing.assert_array_equal(results[i - len(products)], expected)
+
+
 def laplacian(n: int) -> Any:
     second = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
     return (sp.kron(second, sp.eye_array(n)) + sp.kron(sp.eye_array(n), second)).tocsr()

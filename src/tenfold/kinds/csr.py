@@ -491,4 +491,6 @@ def _take_rows(x: Array, rows: np.ndarray) -> Array:
     return _make(take(components(x)[0], _known(order, x)), pattern, x.shape[1])
 
 
+_native.set_sparse_product(ragged_sum.id, multiply.id, gather.id, ((0,), 0))
+
 __all__ = ["CSR", "csr", "csr_from_coo", "row_of_elements"]

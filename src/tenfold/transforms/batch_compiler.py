@@ -24,7 +24,11 @@ from tenfold.core.op import Op, Params
 from tenfold.core.subgraph import Subgraph
 from tenfold.errors import UnsupportedError
 from tenfold.inspect import batch_split_reasons
+from tenfold.ops.arithmetic import multiply
 from tenfold.ops.batch_rules import ALONE_BITS
+from tenfold.ops.gathering import take
+from tenfold.ops.movement import expand_dims
+from tenfold.ops.segments import ragged_sum
 from tenfold.runtime import timeline
 from tenfold.schedule.target import DEFAULT
 from tenfold.storage import dense
@@ -160,6 +164,18 @@ def _compute_unchecked(
     rules = not skip_rules and bool(settings.get("optimise"))
     fresh_nodes = tuple(map(_native.node_of, fresh_outputs))
     return results, (fresh_nodes, subgraph.inputs, stacked, options, rules, uniform)
+
+
+def joined_product(*parts: Value) -> Value | None:
+    """Return the product of the matrix of parts `data`, `indices` and `offsets`, in compressed
+    rows, by the fourth one; None where the members must be computed one by one.
+    """
+    data, indices, offsets, y = map(_native.value_array, parts)
+    factors = data if y.ndim == 1 else expand_dims(data, axis=1)
+    node = _native.node_of(ragged_sum(multiply(factors, take(y, indices, axis=0)), offsets))
+    if pipeline.compute([node], planned=True) is not None:
+        return None
+    return _result_rows(node, True, 0)
 
 
 def _compute_verified(
