@@ -145,7 +145,7 @@ class Walk {
     void run() {
         for (auto at = order_.rbegin(); at != order_.rend(); ++at) {
             Visited& visited = visited_[*at];
-            if (visited.is_wanted || visited.terms.empty()) continue;
+            if (visited.is_wanted || visited.terms.empty() || hands_slices_on(visited)) continue;
             sum_terms(visited);
             if (!visited.node->op->python) { // one of several results
                 const auto index = std::size_t(visited.node->params->axes[0]);
@@ -191,6 +191,24 @@ class Walk {
     static Ref<Node> made(Ref<Node> node) {
         if (!node) nb::raise_python_error();
         return node;
+    }
+
+    // An addition hands few slices on as they are: its operands may have other ones to join them.
+    bool hands_slices_on(Visited& visited) {
+        auto is_slice = [](const Term& term) { return term.form && !term.second; };
+        auto is_like = [&](uint32_t at) {
+            return !visited_[at].depends ||
+                   visited_[at].node->type.get() == visited.node->type.get();
+        };
+        if (visited.node->op != rules_.add || visited.terms.size() > MAX_CHAIN ||
+            !std::ranges::all_of(visited.terms, is_slice) ||
+            !std::ranges::all_of(inputs(visited), is_like))
+            return false;
+        for (uint32_t at : inputs(visited))
+            if (visited_[at].depends)
+                std::ranges::copy(visited.terms, std::back_inserter(visited_[at].terms));
+        visited.terms = {};
+        return true;
     }
 
     // Sets `cotangents_` to the sums of the contributions to each result; null: nothing.

@@ -119,6 +119,13 @@ EXPRESSIONS: dict[str, tuple[Callable[..., Any], Sequence[str]]] = {
     "backwards": (lambda a: a[::-1, ::2] + 1, ("nm",)),
     "first few": (lambda a: (a[:5] * 2).sum(axis=0), ("nm",)),
     "last few": (lambda a: a[..., -5:] - 1, ("nm",)),
+    "joined columns": (lambda a, b: tn.concat([tn.tanh(a), b * 2], axis=1), ("nm", "nk")),
+    "joined rows": (lambda a, b: tn.concat([a - 1, b[::-1], a * 2], axis=0), ("nm", "km")),
+    "joined parts": (
+        lambda a: tn.concat([a[:, 5:] * 2, a[:, :5] + 1], axis=1).sum(axis=0),
+        ("nm",),
+    ),
+    "stacked": (lambda a, b: tn.stack([a + 1, b * 2], axis=1), ("nm", "nm")),
     "layer": (lambda a, b, c: tn.maximum(a @ b + c, 0.0), ("nm", "mk", "k")),
     "wide layer": (lambda a, b, c: tn.maximum(a @ b, c), ("nm", "mn", "n")),
     "matrix and vector": (lambda a, b, c: c - 2.5 * (a @ b), ("nm", "m", "n")),
@@ -128,6 +135,7 @@ EXPRESSIONS: dict[str, tuple[Callable[..., Any], Sequence[str]]] = {
 }
 
 
+JOINED = ("joined columns", "joined rows", "joined parts", "stacked")
 VECTORS = ("layer", "matrix and vector", "transposed", "dot")
 """Products whose results are no larger than their operands."""
 
@@ -163,7 +171,7 @@ def test_fifty_new_shapes_are_neither_planned_nor_compiled(
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", [*list(EXPRESSIONS)[:12], "steps", "backwards", *VECTORS])
+@pytest.mark.parametrize("name", [*list(EXPRESSIONS)[:12], "steps", "backwards", *JOINED, *VECTORS])
 @pytest.mark.parametrize("edge", [2, 16, 32, 512, 1024, 4096, 1 << 15, 1 << 16])
 def test_lengths_at_an_edge_have_the_same_bits(name: str, edge: int, planned: list[int]) -> None:
     expression, axes = EXPRESSIONS[name]

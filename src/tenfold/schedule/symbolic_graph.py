@@ -37,6 +37,8 @@ SYMBOLIC_KINDS = frozenset(
         ItemKind.SCALAR,
         ItemKind.MAP,
         ItemKind.VIEW,
+        ItemKind.CONCAT,
+        ItemKind.SLICE_STORE,
         ItemKind.FOLD,
         ItemKind.FINALIZE,
         ItemKind.IDENTITY,
@@ -180,7 +182,7 @@ def _infer_type(node: Node, types: tuple[SymbolicType, ...], params: Params) -> 
         raise NotSymbolic
     if values_of(shape) != node.type.shape:
         raise NotSymbolic
-    is_plain_view = op.semantics.kind is Kind.VIEW and op is not index
+    is_plain_view = op.semantics.kind is Kind.VIEW and op is not index and not op.lowering.joins
     if is_plain_view and not _permutes(op, types[0].shape, params):
         raise NotSymbolic
     return _symbolic_type(node, shape)

@@ -36,6 +36,7 @@ from tenfold.ops.movement import permute_dims
 from tenfold.ops.reduce import sum as sum_
 from tenfold.ops.reshaping import reshape
 from tenfold.ops.segment_sum import add_at
+from tenfold.ops.stop_gradient import zeros_of
 
 MAX_CHAIN = 8
 """Arrays that are added one by one; more small ones are stacked and summed."""
@@ -245,13 +246,12 @@ def _piece_shape(shape: Shape, axis: int, length: int) -> Shape:
 
 def _joined(pieces: Sequence[_Piece], axis: int, shape: Shape, dense: Array | None) -> Array | None:
     """Return the pieces and what is between them as one array; None where pieces overlap."""
-    first = pieces[0].values
     found: list[Array] = []
 
     def fill(start: int, stop: int) -> None:
         if stop > start and dense is None:
             lengths = _piece_shape(shape, axis, stop - start)
-            found.append(zeros(lengths, dtype=first.dtype, device=first.device))
+            found.append(_zeros_like_part(pieces, lengths, axis))
         elif stop > start and dense is not None:
             found.append(_slice(dense, axis, start, stop - start))
 
@@ -267,6 +267,16 @@ def _joined(pieces: Sequence[_Piece], axis: int, shape: Shape, dense: Array | No
     if len(found) > MAX_PIECES and len(found) > len(pieces):
         return None
     return concat(found, axis=axis) if len(found) > 1 else found[0]
+
+
+def _zeros_like_part(pieces: Sequence[_Piece], shape: Shape, axis: int) -> Array:
+    """Return zeros of a shape, of a piece that is as long: they are batched as the piece is."""
+    for piece in pieces:
+        if piece.length >= shape[axis]:
+            values = _in_shape(piece.values, _piece_shape(shape, axis, piece.length))
+            return zeros_of(_slice(values, axis, 0, shape[axis]))
+    first = pieces[0].values
+    return zeros(shape, dtype=first.dtype, device=first.device)
 
 
 def _slice(x: Array, axis: int, start: int, length: int) -> Array:
