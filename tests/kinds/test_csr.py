@@ -225,6 +225,7 @@ def test_equations_are_solved_by_a_factor_that_is_kept() -> None:
         tn.linalg.solve(ours, np.ones(39))
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 @pytest.mark.parametrize("then", [tn.tanh, lambda x: x])
 def test_products_of_many_small_matrices_of_unequal_numbers_of_elements(then: Any) -> None:
     random = np.random.default_rng(0)

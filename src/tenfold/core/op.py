@@ -45,8 +45,15 @@ Params = tuple[Any, ...]  # values with a canonical form: native/python/type_tab
 
 def exact_params(params: Any) -> Hashable:
     """Return a key of parameters that distinguishes -0.0 from 0.0 and treats NaNs as equal."""
-    if isinstance(params, tuple):
-        return tuple(map(exact_params, params))
+    if isinstance(params, tuple):  # most of its items need no call
+        return tuple(
+            [
+                exact_params(item)
+                if isinstance(item, (tuple, float, complex))
+                else (type(item), item)
+                for item in params
+            ]
+        )
     return type(params), repr(params) if isinstance(params, (float, complex)) else params
 
 
