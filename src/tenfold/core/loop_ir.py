@@ -396,8 +396,6 @@ class Kernel:
     @cached
     def sparse_products(self) -> int:
         """How many folds sum products of which a factor is gathered."""
-        if not self.folds:
-            return 0
         is_gathered, is_product = list[bool](), list[bool]()
         for name, _, inputs, _ in self.body:
             is_linear = name in ("multiply", "add", "subtract", "negative", "convert")

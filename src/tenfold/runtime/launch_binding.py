@@ -71,7 +71,7 @@ class LaunchBinder:
                     self.scheduled.source_of(step),
                     [self._scalar(parameter) for parameter in launch.parameters],
                     () if tables else launch.totals,
-                    -1 - launch.multiply_adds,
+                    -1 - launch.multiply_adds if launch.kernel.folds else -1,
                 )
             )
         if tables:
