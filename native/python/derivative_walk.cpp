@@ -61,6 +61,19 @@ Recipes* const recipes = new Recipes(CAPACITY); // outlives every Node
          recipes->clear(evicted);
      }});
 
+// Of which inputs of a function the cotangent has been wanted, by the id of its op. Under the GIL.
+using FunctionNeeds =
+    LruCache<uint64_t, std::vector<bool>, std::hash<uint64_t>, std::equal_to<uint64_t>>;
+FunctionNeeds* const function_needs = new FunctionNeeds(CAPACITY);
+
+[[maybe_unused]] Cache& needs_registered = register_cache(
+    {"needs of functions", "calls of a function have one derivative, whatever is constant in one",
+     CAPACITY, [] { return function_needs->size(); },
+     [] {
+         FunctionNeeds::Entries evicted;
+         function_needs->clear(evicted);
+     }});
+
 bool has_several_results(const Node& node) {
     return node.op && node.op->python && node.inference->results.size() > 1;
 }
@@ -119,7 +132,10 @@ class Walk {
         }
         for (const Visited& visited : visited_) {
             if (!visited.node->op || visited.node->op->is_permanent) continue;
-            std::vector<bool>& needs = needs_of_functions_[visited.node->op->id];
+            FunctionNeeds::Entries evicted;
+            const uint64_t id = visited.node->op->id;
+            std::vector<bool>* known = function_needs->find(id);
+            std::vector<bool>& needs = known ? *known : function_needs->insert(id, {}, evicted);
             needs.resize(std::max<std::size_t>(needs.size(), visited.num_inputs));
             for (std::size_t input = 0; input < visited.num_inputs; ++input)
                 if (visited_[inputs(visited)[input]].depends) needs[input] = true;
@@ -184,8 +200,8 @@ class Walk {
         const Visited& source = visited_[inputs(visited)[input]];
         if (source.depends) return true;
         if (visited.node->op->is_permanent || source.node->is_scalar()) return false;
-        return needs_of_functions_.at(visited.node->op->id)[input] &&
-               is_inexact(*source.node->type);
+        const std::vector<bool>* needs = function_needs->find(uint64_t(visited.node->op->id));
+        return needs && input < needs->size() && (*needs)[input] && is_inexact(*source.node->type);
     }
 
     static Ref<Node> made(Ref<Node> node) {
@@ -497,7 +513,6 @@ class Walk {
     std::vector<uint32_t> order_; // inputs before users
     std::vector<uint32_t> edges_; // positions of inputs
     std::unordered_map<Node*, uint32_t> positions_;
-    std::unordered_map<uint64_t, std::vector<bool>> needs_of_functions_; // by the id of an op
     // Of the node that contributes.
     std::vector<Ref<Node>> cotangents_, made_;
     RecipeWords words_;

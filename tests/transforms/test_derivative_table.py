@@ -200,5 +200,14 @@ def test_each_operation_has_a_rule_or_a_word() -> None:
 def test_results_of_a_zero_derivative_are_constant_almost_everywhere() -> None:
     zero = {op.full_name for op in declared_ops() if op.transforms.zero_derivative}
     assert zero == {
-        *("ceil", "floor", "round", "trunc", "floor_divide", "nextafter", "stop_gradient")
+        *(
+            "ceil",
+            "floor",
+            "round",
+            "trunc",
+            "floor_divide",
+            "nextafter",
+            "stop_gradient",
+            "zeros_of",
+        )
     }

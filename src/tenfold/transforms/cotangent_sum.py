@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
@@ -51,8 +50,7 @@ MAX_PIECES = 64
 AxisPair = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ProductTerm:
+class ProductTerm(NamedTuple):
     """A product that is not made yet: its factors, and the axes of `contract`."""
 
     left: Array
@@ -80,8 +78,7 @@ class ProductTerm:
         return result if self.order is None else permute_dims(result, self.order)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SliceTerm:
+class SliceTerm(NamedTuple):
     """An array of zeros with a slice that has values."""
 
     values: Array
@@ -132,14 +129,17 @@ def _products(terms: Sequence[ProductTerm]) -> list[Array]:
     """Return arrays of which products are the sum, as few as pay."""
     if len(terms) < 2:
         return [term.array() for term in terms]
-    found = []
-    for group in _grouped(terms, lambda term: (_native.node_of(term.right), term.form)):
-        left = sum_of_arrays([term.left for term in group])
-        found.append(replace(group[0], left=left))
+    found = [
+        group[0]
+        if len(group) == 1
+        else group[0]._replace(left=sum_of_arrays([term.left for term in group]))
+        for group in _grouped(terms, lambda term: (_native.node_of(term.right), term.form))
+    ]
     arrays = []
     for group in _grouped(found, lambda term: (term.left.shape, term.right.shape, term.form)):
-        inner = product([group[0].left.shape[axis] for axis in group[0].contracted[0]])
-        pays = len(group) > 1 and inner <= MAX_INNER and _lacks_stack(group[0])
+        first = group[0]
+        inner = product([first.left.shape[axis] for axis in first.contracted[0]])
+        pays = len(group) > 1 and inner <= MAX_INNER and _lacks_stack(first)
         arrays += [_stacked(group).array()] if pays else [term.array() for term in group]
     return arrays
 
@@ -153,8 +153,7 @@ def _lacks_stack(term: ProductTerm) -> bool:
 def _stacked(terms: Sequence[ProductTerm]) -> ProductTerm:
     """Return the product of stacked factors: the sum of the products."""
     (left, right), (free_left, free_right) = terms[0].contracted, terms[0].free
-    return replace(
-        terms[0],
+    return terms[0]._replace(
         left=stack([term.left for term in terms]),
         right=stack([term.right for term in terms]),
         contracted=((0, *_behind(left)), (0, *_behind(right))),
@@ -188,7 +187,7 @@ def _with_parts(terms: Sequence[SliceTerm], arrays: list[Array]) -> Array:
     if len(terms) > MAX_PIECES and (rows := _rows(terms, dense)) is not None:
         return rows
     merged = [
-        replace(group[0], values=sum_of_arrays([term.values for term in group]))
+        group[0]._replace(values=sum_of_arrays([term.values for term in group]))
         for group in _grouped(terms, lambda term: term.part)
     ]
     for axis in range(len(shape)):

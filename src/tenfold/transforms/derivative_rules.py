@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import reduce
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -131,7 +130,7 @@ def _recorded(term: Deferred, node: Node) -> DeferredRecipe:
         left, right = stand_in(term.left), stand_in(term.right)
 
         def make_product(left: Array, right: Array, _params: Any) -> Deferred:
-            return replace(term, left=left, right=right)
+            return term._replace(left=left, right=right)
 
         made = make_product(left, right, None).array()
         return DeferredRecipe(make_product, (term.left, term.right), (left, right), made)
