@@ -143,14 +143,15 @@ def test_ever_new_shapes_have_a_template_in_the_end(planned: list[int]) -> None:
 
 
 def test_a_structure_without_templates_is_not_planned_for_ever(planned: list[int]) -> None:
+    kept = []  # graphs are counted by addresses of types, which would serve for other lengths
     _native.set_templates_enabled(False)
     try:
         with tn.options(hot_threshold=3):
             for length in range(100, 300):
-                halved(RANDOM.uniform(1, 2, length)).wait()
+                kept.append(halved(RANDOM.uniform(1, 2, length)).wait())
     finally:
         _native.set_templates_enabled(True)
-    assert 0 < len(planned) <= 64
+    assert 0 < len(planned) <= 64  # each plan is one or two attempts
 
 
 def test_array_with_another_name_is_not_written_over() -> None:
