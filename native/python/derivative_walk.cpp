@@ -2,6 +2,7 @@
 // goes through the graph once, users before inputs, without Python: what a node contributes to its
 // inputs is a recipe, which a rule in Python makes once for operands of equal Types.
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -24,11 +25,17 @@ constexpr uint32_t MAX_NUMBERS = 8;
 constexpr std::size_t MAX_JOINED = 16;    // deferred contributions whose sum is a recipe
 constexpr uint64_t JOINED = ~uint64_t(0); // the first word of such a recipe
 constexpr std::size_t MAX_CHAIN = 8;      // contributions that are added one by one
+// The elements of an array that is stacked: of larger ones a copy costs more than a launch.
+constexpr uint64_t MAX_STACKED_ELEMENTS = 1 << 14;
+constexpr uint64_t MAX_SUMMED_ELEMENTS = 1 << 22; // those that are stacked at once
 
 // A contribution that is made later: Python makes one of several.
 struct DeferredForm {
     nb::object make; // from its arrays and the parameters of the call to Python's object
     OpRecipe array;  // from its arrays to the contribution
+    // From the stacks of the arrays of many to their sum; of slices, which differ in where they
+    // begin on the first axis, from that of their values and these starts. Or None.
+    nb::object of_stacks;
 };
 
 // What a node contributes: an array, or the arrays of a deferred contribution.
@@ -101,8 +108,8 @@ struct Visited {
 
 // The rules in Python.
 struct Rules {
-    const Op* add;
-    nb::handle make_recipe, contribute, total;
+    const Op *add, *stack;
+    nb::handle make_recipe, contribute, total, sum_of_stack;
 };
 
 class Walk {
@@ -250,6 +257,7 @@ class Walk {
         const bool is_product =
             num_deferred == 1 && std::ranges::find_if(terms, is_deferred)->second != nullptr;
         const bool are_few = terms.size() <= MAX_CHAIN && (!num_deferred || is_product);
+        if (terms.size() > MAX_JOINED) merge_many(terms, line);
         if (terms.size() > 1 && !are_few) return joined(terms, line);
         std::ranges::stable_partition(terms, [](const Term& term) { return !term.form; });
         Ref<Node> sum;
@@ -262,6 +270,84 @@ class Walk {
             sum = std::move(next);
         }
         return sum;
+    }
+
+    // Replaces those of one form by their sum, if they are many: of stacked arrays, so that Python
+    // makes no object for each.
+    void merge_many(std::vector<Term>& terms, const Ref<Origin>& line) {
+        std::vector<std::vector<Term>> groups;
+        std::map<std::array<const void*, 3>, std::size_t> known;
+        for (Term& term : terms) {
+            const Type* second = term.second ? term.second->type.get() : nullptr;
+            auto [group, is_new] =
+                known.try_emplace({term.form.get(), term.first->type.get(), second}, groups.size());
+            if (is_new) groups.emplace_back();
+            groups[group->second].push_back(std::move(term));
+        }
+        terms.clear();
+        for (std::vector<Term>& group : groups) {
+            if (group[0].second) merge_common_factors(group, line);
+            const Type& type = *group[0].first->type;
+            const uint64_t size = std::max<uint64_t>(type.size(), 1);
+            const bool may_stack = !group[0].form || !group[0].form->of_stacks.is_none();
+            const bool is_dense =
+                !type.storage && (!group[0].second || !group[0].second->type->storage);
+            if (group.size() <= MAX_CHAIN || size > MAX_STACKED_ELEMENTS || !may_stack ||
+                !is_dense) {
+                std::ranges::move(group, std::back_inserter(terms));
+                continue;
+            }
+            const std::size_t count = std::max<uint64_t>(2, MAX_SUMMED_ELEMENTS / size);
+            for (std::size_t at = 0; at < group.size(); at += count)
+                terms.push_back(
+                    {.first = sum_of_stacks(
+                         std::span(group).subspan(at, std::min(count, group.size() - at)), line)});
+        }
+    }
+
+    // Products of one factor and several arrays: that of the factor and the sum of these.
+    void merge_common_factors(std::vector<Term>& group, const Ref<Origin>& line) {
+        std::vector<Term> merged;
+        std::vector<std::vector<Term>> firsts;
+        std::unordered_map<const Node*, std::size_t> known;
+        for (Term& term : group) {
+            auto [at, is_new] = known.try_emplace(term.second.get(), merged.size());
+            if (is_new) firsts.emplace_back();
+            firsts[at->second].push_back({.first = std::move(term.first)});
+            if (is_new) merged.push_back(std::move(term));
+        }
+        for (std::size_t at = 0; at < merged.size(); ++at) {
+            if (firsts[at].size() > MAX_JOINED) merge_many(firsts[at], line);
+            merged[at].first = sum_of(firsts[at], line);
+        }
+        group = std::move(merged);
+    }
+
+    Ref<Node> sum_of_stacks(std::span<Term> terms, const Ref<Origin>& line) {
+        const DeferredForm* form = terms[0].form.get();
+        nb::list starts;
+        if (form && !terms[0].second) {
+            auto start = [&](const Term& term) { return starts_of(*term.params).starts.span()[0]; };
+            std::ranges::stable_sort(terms, {}, start);
+            for (const Term& term : terms) starts.append(start(term));
+        }
+        nb::object first = stack_of(terms, &Term::first, line), sum;
+        if (!form)
+            sum = rules_.sum_of_stack(first);
+        else if (terms[0].second)
+            sum = form->of_stacks(first, stack_of(terms, &Term::second, line));
+        else
+            sum = form->of_stacks(first, starts);
+        return Ref<Node>(node_of(sum.ptr()));
+    }
+
+    nb::object stack_of(std::span<const Term> terms, Ref<Node> Term::*part,
+                        const Ref<Origin>& line) {
+        std::vector<Node*> nodes;
+        for (const Term& term : terms) nodes.push_back((term.*part).get());
+        const nb::tuple axis = nb::make_tuple(0);
+        Ref<Params> params = params_of(*rules_.stack, axis.ptr());
+        return nb::steal(new_array(made(make_node(rules_.stack, nodes, params, &line))));
     }
 
     // The sum as Python makes it, of few terms by a recipe.
@@ -453,7 +539,7 @@ class Walk {
     }
 
     // `found`: placeholders, and for each input an Array, None, or (make, arrays, placeholders,
-    // result) of a deferred contribution.
+    // result, of_stacks) of a deferred contribution.
     static bool record_terms(DerivativeRecipe& recipe, nb::handle found, const Params* slice) {
         std::vector<Node*> results;
         for (nb::handle term : found[1]) {
@@ -468,6 +554,7 @@ class Walk {
                 Node* result = node_of(nb::object(term[3]).ptr());
                 form = std::make_shared<DeferredForm>();
                 form->make = term[0];
+                form->of_stacks = term[4];
                 if (!record_recipe(form->array, nodes_of_arrays(term[2]), {&result, 1}, true,
                                    slice))
                     return false;
@@ -519,15 +606,15 @@ class Walk {
     std::vector<Node*> given_;
 };
 
-// pull_back(outputs, cotangents, wanted, add, make_recipe, contribute, total, check) -> for each
-// wanted node its cotangent, or None. A cotangent of None is that of an output that has none.
-// `check`, if there is one, gets the computed nodes whose history is forgotten, before anything is
-// made.
-nb::list pull_back(nb::handle outputs, const nb::list& cotangents, nb::handle wanted, uint32_t add,
-                   nb::handle make_recipe, nb::handle contribute, nb::handle total,
-                   nb::handle check) {
+// pull_back(outputs, cotangents, wanted, rules, check) -> for each wanted node its cotangent, or
+// None. A cotangent of None is that of an output that has none. `rules` are the members of
+// Rules. `check`, if there is one, gets the computed nodes whose history is forgotten, before
+// anything is made.
+nb::list pull_back(nb::handle outputs, const nb::list& cotangents, nb::handle wanted,
+                   nb::handle rules, nb::handle check) {
     const std::vector<Node*> output_nodes = nodes_from(outputs), wanted_nodes = nodes_from(wanted);
-    Walk walk(output_nodes, wanted_nodes, {find_op(add), make_recipe, contribute, total});
+    auto op = [&](std::size_t at) { return find_op(nb::cast<uint32_t>(nb::object(rules[at]))); };
+    Walk walk(output_nodes, wanted_nodes, {op(0), op(1), rules[2], rules[3], rules[4], rules[5]});
     if (!check.is_none()) check(walk.forgotten());
     for (std::size_t i = 0; i < output_nodes.size(); ++i)
         if (!cotangents[i].is_none())
@@ -542,8 +629,8 @@ nb::list pull_back(nb::handle outputs, const nb::list& cotangents, nb::handle wa
 
 void declare_derivative_walk(nb::module_& module) {
     using namespace nb::literals;
-    module.def("pull_back", pull_back, "outputs"_a, "cotangents"_a, "wanted"_a, "add"_a,
-               "make_recipe"_a, "contribute"_a, "total"_a, "check"_a.none());
+    module.def("pull_back", pull_back, "outputs"_a, "cotangents"_a, "wanted"_a, "rules"_a,
+               "check"_a.none());
 }
 
 } // namespace tenfold::bindings

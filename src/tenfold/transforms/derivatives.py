@@ -30,8 +30,9 @@ from tenfold.interop.asarray import asarray
 from tenfold.ops.arithmetic import add
 from tenfold.ops.create import ones, zeros
 from tenfold.ops.indexing import capture, slice_view
+from tenfold.ops.joining import stack
 from tenfold.ops.stop_gradient import stop_gradient
-from tenfold.transforms.cotangent_sum import Deferred, total_of
+from tenfold.transforms.cotangent_sum import Deferred, sum_of_stack, total_of
 from tenfold.transforms.derivative_rules import contributions, recorded_contributions
 from tenfold.transforms.loop_carry import checked_callable
 
@@ -61,8 +62,8 @@ def pull_back(
     ) -> Any:
         return recorded_contributions(node, inputs, needs, types, pull_back)
 
-    rules = add.id, make_recipe, contribute, total_of
-    return _native.pull_back(outputs, cotangents, wrt, *rules, check)
+    rules = add.id, stack.id, make_recipe, contribute, total_of, sum_of_stack
+    return _native.pull_back(outputs, cotangents, wrt, rules, check)
 
 
 def grad_of(loss: Any, wrt: Any, cotangents: Any = None, missing: str = "zeros") -> Any:
