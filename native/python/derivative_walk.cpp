@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
-#include <unordered_map>
 
 #include "ir/index_map.h"
+#include "ir/position_map.h"
 #include "memory/cache_registry.h"
 #include "memory/lru_cache.h"
 #include "python/op_recipe.h"
@@ -127,10 +126,12 @@ class Walk {
             for (const Ref<Node>& input : inputs) edges_.push_back(position_of(input.get()));
         }
         // The number of a node is above those of its inputs.
-        order_.resize(visited_.size());
-        std::iota(order_.begin(), order_.end(), 0U);
-        std::ranges::stable_sort(order_, {},
-                                 [&](uint32_t at) { return visited_[at].node->creation_number(); });
+        std::vector<std::pair<uint64_t, uint32_t>> created;
+        created.reserve(visited_.size());
+        for (uint32_t at = 0; at < visited_.size(); ++at)
+            created.emplace_back(visited_[at].node->creation_number(), at);
+        std::ranges::sort(created);
+        for (const auto& [_, at] : created) order_.push_back(at);
         for (uint32_t at : order_) {
             Visited& visited = visited_[at];
             const bool is_reached = std::ranges::any_of(
@@ -192,9 +193,12 @@ class Walk {
 
   private:
     uint32_t position_of(Node* node) {
-        auto [entry, is_new] = positions_.try_emplace(node, uint32_t(visited_.size()));
-        if (is_new) visited_.push_back({.node = Ref<Node>(node)});
-        return entry->second;
+        uint32_t position = positions_.find(node);
+        if (position != PositionMap::NONE) return position;
+        position = uint32_t(visited_.size());
+        positions_.put(node, position);
+        visited_.push_back({.node = Ref<Node>(node)});
+        return position;
     }
 
     std::span<const uint32_t> inputs(const Visited& visited) const {
@@ -307,18 +311,22 @@ class Walk {
 
     // Products of one factor and several arrays: that of the factor and the sum of these.
     void merge_common_factors(std::vector<Term>& group, const Ref<Origin>& line) {
+        PositionMap known;
         std::vector<Term> merged;
-        std::vector<std::vector<Term>> firsts;
-        std::unordered_map<const Node*, std::size_t> known;
+        std::vector<std::vector<Term>> others(group.size()); // of the same factor
         for (Term& term : group) {
-            auto [at, is_new] = known.try_emplace(term.second.get(), merged.size());
-            if (is_new) firsts.emplace_back();
-            firsts[at->second].push_back({.first = std::move(term.first)});
-            if (is_new) merged.push_back(std::move(term));
+            const uint32_t at = known.find(term.second.get());
+            if (at != PositionMap::NONE) {
+                others[at].push_back({.first = std::move(term.first)});
+                continue;
+            }
+            known.put(term.second.get(), uint32_t(merged.size()));
+            merged.push_back(std::move(term));
         }
         for (std::size_t at = 0; at < merged.size(); ++at) {
-            if (firsts[at].size() > MAX_JOINED) merge_many(firsts[at], line);
-            merged[at].first = sum_of(firsts[at], line);
+            if (others[at].empty()) continue;
+            others[at].insert(others[at].begin(), {.first = std::move(merged[at].first)});
+            merged[at].first = sum_of(others[at], line);
         }
         group = std::move(merged);
     }
@@ -599,7 +607,7 @@ class Walk {
     std::vector<Visited> visited_;
     std::vector<uint32_t> order_; // inputs before users
     std::vector<uint32_t> edges_; // positions of inputs
-    std::unordered_map<Node*, uint32_t> positions_;
+    PositionMap positions_;
     // Of the node that contributes.
     std::vector<Ref<Node>> cotangents_, made_;
     RecipeWords words_;
