@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t NONE = LinearizedGraph::NONE;
 constexpr uint32_t MIN_STEPS = 3, MAX_STEP_OPERATIONS = 512;
-constexpr uint32_t MAX_CALLS = 64; // operations of a step of calls
+constexpr uint32_t MAX_CALLS = 16; // operations of a step of calls
 // Operations without repetition have one plan up to so many, else one for each chunk.
 constexpr uint32_t MAX_PLAN_OPERATIONS = 768, CHUNK_OPERATIONS = 192;
 constexpr uint32_t MAX_GROUP_OPERATIONS = 192; // operations of steps that are computed at once
