@@ -1,11 +1,8 @@
 """Training a Tree-LSTM: forward, backward and update, with new syntax trees in every step.
 
 Takes the number of rounds, of which 0 compares values alone; hands on a row for each number of
-trees in a step. Tenfold and DyNet have the same model, weights, trees and rate, and take turns of
-`TURN` steps; DyNet batches by itself. The time is the median of the steps from `WARM` on.
-
-Tenfold computes a step while the next one is written: each step reads the loss of the one before,
-the last of a turn its own. A run of its own, which reads each loss at once, is in the title.
+trees in a step. Tenfold and DyNet have the same model, weights, trees and rate, and take turns,
+step by step; DyNet batches by itself. The time is the median of the steps from `WARM` on.
 
 The loss is the mean of `(state of a root @ vector - TARGET)**2`. Both libraries update the rows of
 labels that occur, and no others.
@@ -35,10 +32,8 @@ LAUNCHES = 2.5
 """Those of the backward by those of the forward."""
 TARGET = 1.0
 FEW, DISTANCE, BOUND = 6, 1e-6, 1e-6
-TURN = 5
-"""Steps of one library until the other one goes on; the last one waits for all."""
-Step = Callable[[Sequence[Tree]], Any]
-"""Changes the parameters; returns the loss, a number or an Array."""
+Step = Callable[[Sequence[Tree]], float]
+"""Changes the parameters; returns the loss."""
 
 
 def tree_rows(rounds: int, quick: bool, installed: set[str]) -> Iterator[Row]:
@@ -57,15 +52,13 @@ def _row(size: int, need: float, steps: int, has_dynet: bool) -> Row:
     given = parameters(len(names), HIDDEN)
     runs = {"dynet": dynet_step(given, number_of)} if has_dynet else {}
     runs["tenfold"] = tenfold_step(given, number_of)
-    starts = range(0, len(forest) - size + 1, size)
-    parts = [forest[at : at + size] for at in starts]
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     losses: dict[str, float] = {}
-    for begin in range(0, len(parts), TURN):
+    for begin in range(0, len(forest) - size + 1, size):
         for name, run in runs.items():
-            found, losses[name] = turn(run, parts[begin : begin + TURN])
-            seconds[name] += found
-    at_once = [turn(runs["tenfold"], [part])[0][0] for part in parts[:WARM]]
+            start = time.perf_counter()
+            losses[name] = run(forest[begin : begin + size])
+            seconds[name].append(time.perf_counter() - start)
     first = ", ".join(f"{1e3 * each:.0f}" for each in seconds["tenfold"][:WARM])
     middle = {name: 1e3 * median(each[WARM:]) for name, each in seconds.items()}
     ratio = middle["dynet"] / middle["tenfold"] if has_dynet else None
@@ -75,23 +68,8 @@ def _row(size: int, need: float, steps: int, has_dynet: bool) -> Row:
         verdicts.append(at_most(1e-3, off, "off DyNet's loss after all steps"))
     forward, both = launches(given, number_of, forest[:size])
     verdicts.append(at_most(LAUNCHES, (both - forward) / forward, "x launches of the forward"))
-    title = (
-        f"training a Tree-LSTM, {size} new trees a step; steps 1 to {WARM}: {first} ms; "
-        f"losses read at once: {1e3 * median(at_once):.0f} ms"
-    )
+    title = f"training a Tree-LSTM, {size} new trees a step; steps 1 to {WARM}: {first} ms"
     return row(f"tree-training-{size}", title, middle, *verdicts, launches=[forward, both])
-
-
-def turn(run: Step, parts: Sequence[Sequence[Tree]]) -> tuple[list[float], float]:
-    """Return the seconds of each step, and the last loss."""
-    seconds: list[float] = []
-    loss: Any = 0.0
-    for number, part in enumerate(parts, 1):
-        start = time.perf_counter()
-        before, loss = loss, run(part)
-        float(loss if number == len(parts) else before)
-        seconds.append(time.perf_counter() - start)
-    return seconds, float(loss)
 
 
 def rows_of(given: Parameters, number_of: dict[str, int], forest: Sequence[Tree]) -> Any:
@@ -105,7 +83,7 @@ def loss_of(given: Parameters, rows: tn.Array, forest: Sequence[Tree]) -> tn.Arr
 
 
 def tenfold_step(given: Parameters, number_of: dict[str, int]) -> Step:
-    def step(forest: Sequence[Tree]) -> tn.Array:
+    def step(forest: Sequence[Tree]) -> float:
         numbers, rows = rows_of(given, number_of, forest)
         loss = loss_of(given, rows, forest)
         dense = [given.w, given.b, given.u, given.last]
@@ -115,7 +93,7 @@ def tenfold_step(given: Parameters, number_of: dict[str, int]) -> Step:
         for x, g in zip(dense, gradients, strict=True):
             x -= RATE * g
         tn.eval(given.table, *dense)
-        return loss
+        return loss.item()
 
     return step
 
