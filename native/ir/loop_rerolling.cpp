@@ -11,7 +11,6 @@ namespace {
 
 constexpr uint32_t NONE = LinearizedGraph::NONE;
 constexpr uint32_t MIN_STEPS = 3, MAX_STEP_OPERATIONS = 512;
-constexpr uint32_t MAX_CALLS = 16; // operations of a step of calls
 // Operations without repetition have one plan up to so many, else one for each chunk.
 constexpr uint32_t MAX_PLAN_OPERATIONS = 768, CHUNK_OPERATIONS = 192;
 constexpr uint32_t MAX_GROUP_OPERATIONS = 192; // operations of steps that are computed at once
@@ -284,11 +283,12 @@ class LoopRerolling {
     std::vector<Step> steps_;
 };
 
-// Whether steps cannot need one another: even the longest would be too many for the way down.
-// Calls are batched, so a step of many of them is no better than its batches.
+// Whether steps cannot need one another: even the longest would be too many for the way down, or
+// calls lie side by side all the way.
 bool is_wide(const LinearizedGraph& graph) {
-    const std::size_t longest_step = graph.num_calls > 0 ? MAX_CALLS : 2 * MAX_STEP_OPERATIONS;
-    return 2 * graph.nodes.size() > max_width(graph) * longest_step * graph.depth;
+    constexpr std::size_t LONGEST_STEP = 2 * MAX_STEP_OPERATIONS;
+    return graph.num_calls > 2 * graph.depth ||
+           2 * graph.nodes.size() > max_width(graph) * LONGEST_STEP * graph.depth;
 }
 
 } // namespace

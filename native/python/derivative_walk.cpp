@@ -97,12 +97,14 @@ bool passes_cotangents(const Node& node) {
                                [](const Ref<Type>& type) { return is_inexact(*type); });
 }
 
+constexpr uint32_t NONE = ~uint32_t(0);
+
 // One node of the history of results.
 struct Visited {
     Ref<Node> node;
     uint32_t first_edge = 0, num_inputs = 0;
     bool is_wanted = false, depends = false;
-    std::vector<Term> terms{}; // what its users contribute
+    uint32_t first_term = NONE, last_term = NONE; // what its users contribute
 };
 
 // The rules in Python.
@@ -163,31 +165,34 @@ class Walk {
 
     void add_to(Node* node, Ref<Node> cotangent) {
         Visited& visited = visited_[position_of(node)];
-        if (visited.depends) visited.terms.push_back({.first = std::move(cotangent)});
+        if (visited.depends) add_term(visited, {.first = std::move(cotangent)});
     }
 
     void run() {
         for (auto at = order_.rbegin(); at != order_.rend(); ++at) {
             Visited& visited = visited_[*at];
-            if (visited.is_wanted || visited.terms.empty() || hands_slices_on(visited)) continue;
-            sum_terms(visited);
-            if (!visited.node->op->python) { // one of several results
-                const auto index = std::size_t(visited.node->params->axes[0]);
-                visited_[inputs(visited)[0]].terms.push_back(
-                    {.first = std::move(cotangents_[0]), .index = index});
-                continue;
+            if (visited.is_wanted || visited.first_term == NONE) continue;
+            std::vector<Term> terms = take_terms(visited);
+            if (!hands_slices_on(visited, terms)) {
+                sum_terms(visited, terms);
+                if (visited.node->op->python)
+                    contribute(visited);
+                else // one of several results
+                    add_term(visited_[inputs(visited)[0]],
+                             {.first = std::move(cotangents_[0]),
+                              .index = std::size_t(visited.node->params->axes[0])});
             }
-            contribute(visited);
-            visited.terms = {};
+            terms.clear();
+            taken_ = std::move(terms); // the memory serves the next node
         }
     }
 
     nb::object cotangent_of(Node* wanted) {
         Visited& visited = visited_[position_of(wanted)];
-        if (visited.terms.empty()) return nb::none();
-        sum_terms(visited);
-        visited.terms.clear();
-        visited.terms.push_back({.first = cotangents_[0]}); // it may be asked for again
+        if (visited.first_term == NONE) return nb::none();
+        std::vector<Term> terms = take_terms(visited);
+        sum_terms(visited, terms);
+        add_term(visited, {.first = cotangents_[0]}); // it may be asked for again
         return nb::steal(new_array(cotangents_[0]));
     }
 
@@ -199,6 +204,21 @@ class Walk {
         positions_.put(node, position);
         visited_.push_back({.node = Ref<Node>(node)});
         return position;
+    }
+
+    void add_term(Visited& to, Term term) {
+        const auto at = uint32_t(terms_.size());
+        terms_.push_back({std::move(term), NONE});
+        (to.last_term == NONE ? to.first_term : terms_[to.last_term].next) = at;
+        to.last_term = at;
+    }
+
+    std::vector<Term> take_terms(Visited& visited) {
+        std::vector<Term> terms = std::move(taken_);
+        for (uint32_t at = visited.first_term; at != NONE; at = terms_[at].next)
+            terms.push_back(std::move(terms_[at].term));
+        visited.first_term = visited.last_term = NONE;
+        return terms;
     }
 
     std::span<const uint32_t> inputs(const Visited& visited) const {
@@ -221,34 +241,32 @@ class Walk {
     }
 
     // An addition hands few slices on as they are: its operands may have other ones to join them.
-    bool hands_slices_on(Visited& visited) {
+    bool hands_slices_on(const Visited& visited, const std::vector<Term>& terms) {
         auto is_slice = [](const Term& term) { return term.form && !term.second; };
         auto is_like = [&](uint32_t at) {
             return !visited_[at].depends ||
                    visited_[at].node->type.get() == visited.node->type.get();
         };
-        if (visited.node->op != rules_.add || visited.terms.size() > MAX_CHAIN ||
-            !std::ranges::all_of(visited.terms, is_slice) ||
-            !std::ranges::all_of(inputs(visited), is_like))
+        if (visited.node->op != rules_.add || terms.size() > MAX_CHAIN ||
+            !std::ranges::all_of(terms, is_slice) || !std::ranges::all_of(inputs(visited), is_like))
             return false;
         for (uint32_t at : inputs(visited))
-            if (visited_[at].depends)
-                std::ranges::copy(visited.terms, std::back_inserter(visited_[at].terms));
-        visited.terms = {};
+            for (const Term& term : terms)
+                if (visited_[at].depends) add_term(visited_[at], term);
         return true;
     }
 
     // Sets `cotangents_` to the sums of the contributions to each result; null: nothing.
-    void sum_terms(Visited& visited) {
+    void sum_terms(const Visited& visited, std::vector<Term>& terms) {
         const bool are_several = has_several_results(*visited.node);
         cotangents_.assign(are_several ? visited.node->inference->results.size() : 1, {});
         if (!are_several) {
-            cotangents_[0] = sum_of(visited.terms, visited.node->origin);
+            cotangents_[0] = sum_of(terms, visited.node->origin);
             return;
         }
         for (std::size_t index = 0; index < cotangents_.size(); ++index) {
             std::vector<Term> own;
-            for (Term& term : visited.terms)
+            for (Term& term : terms)
                 if (term.index == index) own.push_back(std::move(term));
             if (!own.empty()) cotangents_[index] = sum_of(own, visited.node->origin);
         }
@@ -494,11 +512,10 @@ class Walk {
             Visited& to = visited_[inputs(visited)[input++]];
             Ref<Node> first = to.depends ? std::move(made_[at]) : Ref<Node>();
             if (first && deferred)
-                to.terms.push_back({std::move(first),
-                                    count > 1 ? std::move(made_[at + 1]) : Ref<Node>(), deferred,
-                                    node->params});
+                add_term(to, {std::move(first), count > 1 ? std::move(made_[at + 1]) : Ref<Node>(),
+                              deferred, node->params});
             else if (first)
-                to.terms.push_back({.first = std::move(first)});
+                add_term(to, {.first = std::move(first)});
             at += count;
         }
     }
@@ -586,7 +603,7 @@ class Walk {
         for (nb::handle term : found) {
             Visited& to = visited_[inputs(visited)[input++]];
             if (!term.is_none() && to.depends)
-                to.terms.push_back({.first = Ref<Node>(node_of(term.ptr()))});
+                add_term(to, {.first = Ref<Node>(node_of(term.ptr()))});
         }
     }
 
@@ -604,7 +621,13 @@ class Walk {
     }
 
     const Rules rules_;
+    struct Link {
+        Term term;
+        uint32_t next;
+    };
     std::vector<Visited> visited_;
+    std::vector<Link> terms_; // lists: few nodes have more than one
+    std::vector<Term> taken_;
     std::vector<uint32_t> order_; // inputs before users
     std::vector<uint32_t> edges_; // positions of inputs
     PositionMap positions_;
