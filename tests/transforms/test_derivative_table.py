@@ -1,7 +1,7 @@
 """The derivative of each operation: against central differences, forward against reverse, twice.
 
 The cases are made from the table of operations: an operation without a rule, without a word in its
-declaration and without a place in `WITHOUT_RULE` fails.
+declaration fails.
 """
 
 from __future__ import annotations
@@ -23,11 +23,6 @@ from tenfold.errors import UnsupportedError
 from tenfold.testing import check_gradients
 from tenfold.transforms.derivative_rules import has_derivative
 
-WITHOUT_RULE = {
-    *("linalg.cond", "linalg.eig", "linalg.eigvals", "linalg.lu", "linalg.qr", "linalg.sqrtm"),
-    *("linalg.svd", "linalg.pinv", "linalg.lstsq", "linalg.solve_banded", "segment_prod"),
-}
-"""Operations that raise UnsupportedError."""
 READS_VALUES = {"unique_all", "unique_counts", "unique_inverse", "unique_values"}
 """They compute their operand at the call, and raise UnsupportedError for one that is watched."""
 NO_DIFFERENCES = {
@@ -35,10 +30,12 @@ NO_DIFFERENCES = {
     "assume",  # the value is a promise
 }
 INTERNAL_WITHOUT_RULE = {
-    *("while_loop", "ragged_prod"),
+    "while_loop",
     *("stored_csr", "stored_diagonal", "stored_permutation"),  # rules read their components
     *("gemm", "syrk", "trmm", "solve", "inv", "det", "regular_factors"),  # rules make them
 }
+HERMITIAN = {"linalg.cholesky", "linalg.eigh", "linalg.eigvalsh"}
+"""They read a triangle; the derivative is by the Hermitian part."""
 SECOND_ORDER = {"matmul", "linalg.solve", "linalg.inv", "prod", "cumulative_prod", "var", "softmax"}
 DOMAINS: dict[str, tuple[float, float]] = {"acosh": (1.2, 2.0)}
 EMPTY_OR_CONSTANT = {"segment_max", "segment_min", "segment_mean", "logsumexp", "std"}
@@ -47,6 +44,19 @@ EXTRA = {
     "linalg.cholesky": [SampleCall(((3, 3),)), SampleCall(((2, 2, 2),), {"upper": True})],
     "linalg.solve_triangular": [SampleCall(((3, 3), (3, 2)), {"lower": True})],
     "einsum": [SampleCall(((2, 3, 4), (4, 3), (2, 5)))],
+    "linalg.svd": [
+        SampleCall(((3, 3),)),
+        *(
+            SampleCall((shape,), {"full_matrices": False})
+            for shape in ((3, 2), (2, 3), (2, 3, 2), (0, 3))
+        ),
+    ],
+    "linalg.qr": [SampleCall((shape,)) for shape in ((3, 2), (2, 3), (2, 3, 3), (0, 3))],
+    "linalg.solve_banded": [
+        SampleCall(((3, 4), (4,))),
+        SampleCall(((2, 3, 4), (4,))),
+        SampleCall(((3, 4), (2, 4, 3))),
+    ],
     "view_as_real": [SampleCall(((3,),))],
     "astype": [SampleCall(((3,),), {}, ("float64",))],
 }
@@ -88,6 +98,11 @@ def function_of(
     def call(*arrays: Any) -> list[tn.Array]:
         if name == "einsum":
             result = tn.einsum("ijk,kj,il->l", *arrays)
+        elif name == "linalg.solve_banded":
+            result = tn.linalg.solve_banded((1, 1), *arrays)
+        elif name in HERMITIAN:
+            (x,) = arrays
+            result = operation((x + tn.conj(tn.matrix_transpose(x))) / 2, **sample.arguments)
         elif name in ("concat", "stack", "linalg.multi_dot"):
             result = operation(list(arrays), *positional, **sample.arguments)
         else:
@@ -109,14 +124,14 @@ ROWS = [
     for number, sample in enumerate(samples_of(name, operation))
     if name not in NO_DIFFERENCES
     and not (
-        name in EMPTY_OR_CONSTANT | WITHOUT_RULE | READS_VALUES
-        and any(0 in shape for shape in sample.shapes)
+        name in EMPTY_OR_CONSTANT | READS_VALUES and any(0 in shape for shape in sample.shapes)
     )
 ]
 
 
 def order_of(name: str) -> int:
-    return 2 if name in SECOND_ORDER or is_elementwise(OPS[name]) else 1
+    is_matrix = name.startswith("linalg.")
+    return 2 if name in SECOND_ORDER or is_matrix or is_elementwise(OPS[name]) else 1
 
 
 @pytest.mark.parametrize(("name", "sample"), ROWS)
@@ -137,7 +152,7 @@ def test_derivatives_equal_differences(name: str, sample: SampleCall) -> None:
     except TypeError:
         assert operation.page == "bitwise"
         return
-    if name in WITHOUT_RULE | READS_VALUES:
+    if name in READS_VALUES:
         with pytest.raises(UnsupportedError, match="derivative"):
             tn.grad(lambda *xs: tn.sum(tn.real(function(*xs)[0])))(*operands)
         return
@@ -165,10 +180,6 @@ def test_complex_gradients_are_those_by_both_parts(name: str) -> None:
     operands = [
         x + 0.2j * rng.uniform(0.1, 1, x.shape) for x in operands_of(name, operation, sample)
     ]
-    if name in ("linalg.cholesky", "linalg.eigvalsh"):
-        operands = [(x + np.conj(np.swapaxes(x, -1, -2))) / 2 for x in operands]
-        check_gradients(lambda x: tn.abs(operation(x)), *operands)  # Hermitian up to its triangle
-        return
     if name == "where":
         operands = [operands[0].real, *operands[1:]]
     check_gradients(function_of(name, operation, sample), *operands)
@@ -193,7 +204,7 @@ def test_each_operation_has_a_rule_or_a_word() -> None:
     creations = {"full", "eye", "arange", "linspace", "assume"}
     random = {n for n in without if n in OPS and OPS[n].namespace == "random"}
     random |= {op.full_name for op in declared_ops() if op.semantics.creates}
-    unknown = without - creations - random - INTERNAL_WITHOUT_RULE - WITHOUT_RULE
+    unknown = without - creations - random - INTERNAL_WITHOUT_RULE
     assert not unknown, "declare partials=, vjp=, expression= or zero_derivative="
 
 

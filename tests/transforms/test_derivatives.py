@@ -542,15 +542,10 @@ def test_traced_gradients_are_cached() -> None:
 
 
 def test_operation_without_derivative_names_its_line() -> None:
-    with pytest.raises(UnsupportedError, match=r"sqrtm: it has no derivative, and .*\.py:\d+"):
-        tn.grad(lambda x: tn.sum(tn.real(tn.linalg.sqrtm(x))))(np.eye(2))
-
-
-def test_loops_until_a_condition_have_no_derivative() -> None:
     def f(x: Any) -> Any:
         return tn.while_loop(lambda carry: carry < 10, lambda carry: carry * x, x)
 
-    with pytest.raises(UnsupportedError, match="while_loop: it has no derivative"):
+    with pytest.raises(UnsupportedError, match=r"while_loop: it has no derivative, and .*\.py:\d+"):
         tn.grad(f)(2.0)
 
 
