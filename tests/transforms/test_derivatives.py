@@ -538,6 +538,15 @@ def test_traced_gradients_are_cached() -> None:
     assert np.isclose(value.item(), 3 * np.sin(3) + 2 * np.sin(2))
 
 
+def test_vjp_in_a_traced_function_is_differentiated() -> None:
+    def slope(x: Any) -> Any:
+        return tn.vjp(lambda y: y**3, x)[1](tn.ones_like(x))[0]
+
+    x = tn.asarray([1.0, 2.0])
+    for f in (slope, tn.function(slope), tn.vmap(slope)):
+        assert tn.grad(lambda x, f=f: tn.sum(f(x)))(x).tolist() == [6.0, 12.0]
+
+
 # errors
 
 

@@ -224,3 +224,52 @@ def test_segment_products_are_exact_with_zeros() -> None:
     found = tn.grad(lambda x: tn.sum(tn.segment_prod(x, ids, 4)))(tn.asarray(x))
     assert found.tolist() == [0.0, 4.0, 0.0, 0.0, 1.0, 2.0, 0.0]
     check_gradients(lambda x: tn.segment_prod(x, ids, 4), x, order=2)
+
+
+# conjugate gradients
+
+ROWS = np.random.default_rng(0).normal(size=(5, 5))
+DEFINITE = ROWS @ ROWS.T + 5 * np.eye(5)
+SIDE = np.linspace(-1, 2, 5)
+
+
+def solution(matrix: Any, side: Any, **options: Any) -> Any:
+    return L.cg(matrix, side, rtol=1e-14, **options).x
+
+
+def test_conjugate_gradients_have_the_derivative_of_a_solve() -> None:
+    def f(x: Any, side: Any) -> Any:
+        return solution((x + adjoint(x)) / 2, side)
+
+    check_gradients(f, DEFINITE, SIDE, order=2)
+    check_gradients(f, DEFINITE + 1j * (ROWS - ROWS.T), SIDE + 2j, order=2)
+    gradient = tn.grad(lambda side, x: tn.sum(solution(x, side) ** 2))
+    sides = tn.asarray(np.stack([SIDE, SIDE[::-1]]))
+    alone = [gradient(side, tn.asarray(DEFINITE)).tolist() for side in sides]
+    together = tn.vmap(gradient, in_axes=(0, None))(sides, tn.asarray(DEFINITE))
+    assert np.allclose(together.tolist(), alone, rtol=1e-12)
+    traced = tn.function(gradient)(sides[0], tn.asarray(DEFINITE))
+    assert np.allclose(traced.tolist(), alone[0], rtol=1e-12)
+
+
+def test_conjugate_gradients_have_derivatives_by_what_a_function_reads() -> None:
+    def f(diagonal: Any, side: Any) -> Any:
+        def times(x: Any) -> Any:
+            return diagonal * x - (tn.roll(x, 1) + tn.roll(x, -1)) / 2
+
+        guess = tn.ones(5) * diagonal
+        return solution(times, side, x0=guess, M=lambda x: x / diagonal)
+
+    check_gradients(f, np.linspace(3, 4, 5), SIDE, order=2)
+
+
+@pytest.mark.parametrize("is_function", [False, True])
+def test_conjugate_gradients_have_derivatives_by_stored_elements(*, is_function: bool) -> None:
+    def f(data: Any) -> Any:
+        x = tn.csr(data, [0, 1, 0, 1], [0, 2, 4], (2, 2))
+        return tn.sum(solution((lambda y: x @ y) if is_function else x, tn.asarray([1.0, 2.0])))
+
+    data = tn.asarray([2.0, -1.0, -1.0, 2.0])
+    inverse = np.linalg.inv([[2.0, -1.0], [-1.0, 2.0]])
+    wanted = -np.outer(inverse @ [1, 1], inverse @ [1, 2])
+    assert np.allclose(tn.grad(f)(data).tolist(), wanted.reshape(-1), rtol=1e-12)
