@@ -24,6 +24,7 @@ from tenfold.core.index_map import whole_slice
 from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Kind
 from tenfold.core.pytree import TreeDef, flatten
+from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, RunError, ShapeError
 from tenfold.interop.asarray import asarray
@@ -294,7 +295,11 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
 
 
 def _without_history(gradients: list[Array], watched: Sequence[Node]) -> list[Array]:
-    """Return gradients of which nothing keeps its history, unless other nodes are watched, too."""
+    """Return gradients of which nothing keeps its history, unless other nodes are watched, too, or
+    they are traced: what is traced may be differentiated.
+    """
+    if TRACE.get() is not None:
+        return gradients
     for node in watched:
         node.stop_watching()
     is_kept = any(_native.node_of(g).is_made_of_watched for g in gradients)
