@@ -2,7 +2,6 @@
 // goes through the graph once, users before inputs, without Python: what a node contributes to its
 // inputs is a recipe, which a rule in Python makes once for operands of equal Types.
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <optional>
 
@@ -10,8 +9,7 @@
 #include "ir/position_map.h"
 #include "memory/cache_registry.h"
 #include "memory/lru_cache.h"
-#include "python/op_recipe.h"
-#include "python/value_bindings.h"
+#include "python/contribution_sum.h"
 
 namespace tenfold::bindings {
 
@@ -21,30 +19,6 @@ constexpr std::size_t CAPACITY = 2048;
 // Numbers that differ from call to call are no constants of a recipe: after so many of one form
 // Python's rule is called.
 constexpr uint32_t MAX_NUMBERS = 8;
-constexpr std::size_t MAX_JOINED = 16;    // deferred contributions whose sum is a recipe
-constexpr uint64_t JOINED = ~uint64_t(0); // the first word of such a recipe
-constexpr std::size_t MAX_CHAIN = 8;      // contributions that are added one by one
-// The elements of an array that is stacked: of larger ones a copy costs more than a launch.
-constexpr uint64_t MAX_STACKED_ELEMENTS = 1 << 14;
-constexpr uint64_t MAX_SUMMED_ELEMENTS = 1 << 22; // those that are stacked at once
-
-// A contribution that is made later: Python makes one of several.
-struct DeferredForm {
-    nb::object make; // from its arrays and the parameters of the call to Python's object
-    OpRecipe array;  // from its arrays to the contribution
-    // From the stacks of the arrays of many to their sum; of slices, which differ in where they
-    // begin on the first axis, from that of their values and these starts. Or None.
-    nb::object of_stacks;
-};
-
-// What a node contributes: an array, or the arrays of a deferred contribution.
-struct Term {
-    Ref<Node> first, second;
-    std::shared_ptr<const DeferredForm> form; // null for an array
-    Ref<Params> params;                       // of the call; of a deferred contribution
-    std::size_t index = 0;                    // of the result, where there are several
-};
-
 struct DerivativeRecipe {
     OpRecipe recipe; // its results are those of the terms, one or two of each
     std::vector<std::pair<std::size_t, std::shared_ptr<const DeferredForm>>> terms; // with counts
@@ -109,8 +83,8 @@ struct Visited {
 
 // The rules in Python.
 struct Rules {
-    const Op *add, *stack;
-    nb::handle make_recipe, contribute, total, sum_of_stack;
+    SumRules sums;
+    nb::handle make_recipe, contribute;
 };
 
 class Walk {
@@ -235,11 +209,6 @@ class Walk {
         return needs && input < needs->size() && (*needs)[input] && is_inexact(*source.node->type);
     }
 
-    static Ref<Node> made(Ref<Node> node) {
-        if (!node) nb::raise_python_error();
-        return node;
-    }
-
     // An addition hands few slices on as they are: its operands may have other ones to join them.
     bool hands_slices_on(const Visited& visited, const std::vector<Term>& terms) {
         auto is_slice = [](const Term& term) { return term.form && !term.second; };
@@ -247,7 +216,7 @@ class Walk {
             return !visited_[at].depends ||
                    visited_[at].node->type.get() == visited.node->type.get();
         };
-        if (visited.node->op != rules_.add || terms.size() > MAX_CHAIN ||
+        if (visited.node->op != rules_.sums.add || terms.size() > MAX_CHAIN ||
             !std::ranges::all_of(terms, is_slice) || !std::ranges::all_of(inputs(visited), is_like))
             return false;
         for (uint32_t at : inputs(visited))
@@ -261,207 +230,15 @@ class Walk {
         const bool are_several = has_several_results(*visited.node);
         cotangents_.assign(are_several ? visited.node->inference->results.size() : 1, {});
         if (!are_several) {
-            cotangents_[0] = sum_of(terms, visited.node->origin);
+            cotangents_[0] = sum_of(terms, rules_.sums, visited.node->origin);
             return;
         }
         for (std::size_t index = 0; index < cotangents_.size(); ++index) {
             std::vector<Term> own;
             for (Term& term : terms)
                 if (term.index == index) own.push_back(std::move(term));
-            if (!own.empty()) cotangents_[index] = sum_of(own, visited.node->origin);
+            if (!own.empty()) cotangents_[index] = sum_of(own, rules_.sums, visited.node->origin);
         }
-    }
-
-    // Few arrays are added one by one, with one product; Python joins products and slices.
-    Ref<Node> sum_of(std::vector<Term>& terms, const Ref<Origin>& line) {
-        auto is_deferred = [](const Term& term) { return term.form != nullptr; };
-        const auto num_deferred = std::ranges::count_if(terms, is_deferred);
-        const bool is_product =
-            num_deferred == 1 && std::ranges::find_if(terms, is_deferred)->second != nullptr;
-        const bool are_few = terms.size() <= MAX_CHAIN && (!num_deferred || is_product);
-        if (terms.size() > MAX_JOINED) merge_many(terms, line);
-        if (terms.size() > 1 && !are_few) return joined(terms, line);
-        std::ranges::stable_partition(terms, [](const Term& term) { return !term.form; });
-        Ref<Node> sum;
-        for (Term& term : terms) {
-            Ref<Node> next = term.form ? array_of(term, line) : std::move(term.first);
-            if (sum) {
-                std::array<Node*, 2> both{sum.get(), next.get()};
-                next = made(make_node(rules_.add, both, {}, &line));
-            }
-            sum = std::move(next);
-        }
-        return sum;
-    }
-
-    // Replaces those of one form by their sum, if they are many: of stacked arrays, so that Python
-    // makes no object for each.
-    void merge_many(std::vector<Term>& terms, const Ref<Origin>& line) {
-        std::vector<std::vector<Term>> groups;
-        std::map<std::array<const void*, 3>, std::size_t> known;
-        for (Term& term : terms) {
-            const Type* second = term.second ? term.second->type.get() : nullptr;
-            auto [group, is_new] =
-                known.try_emplace({term.form.get(), term.first->type.get(), second}, groups.size());
-            if (is_new) groups.emplace_back();
-            groups[group->second].push_back(std::move(term));
-        }
-        terms.clear();
-        for (std::vector<Term>& group : groups) {
-            if (group[0].second) merge_common_factors(group, line);
-            const Type& type = *group[0].first->type;
-            const uint64_t size = std::max<uint64_t>(type.size(), 1);
-            const bool may_stack = !group[0].form || !group[0].form->of_stacks.is_none();
-            const bool is_dense =
-                !type.storage && (!group[0].second || !group[0].second->type->storage);
-            if (group.size() <= MAX_CHAIN || size > MAX_STACKED_ELEMENTS || !may_stack ||
-                !is_dense) {
-                std::ranges::move(group, std::back_inserter(terms));
-                continue;
-            }
-            const std::size_t count = std::max<uint64_t>(2, MAX_SUMMED_ELEMENTS / size);
-            for (std::size_t at = 0; at < group.size(); at += count)
-                terms.push_back(
-                    {.first = sum_of_stacks(
-                         std::span(group).subspan(at, std::min(count, group.size() - at)), line)});
-        }
-    }
-
-    // Products of one factor and several arrays: that of the factor and the sum of these.
-    void merge_common_factors(std::vector<Term>& group, const Ref<Origin>& line) {
-        PositionMap known;
-        std::vector<Term> merged;
-        std::vector<std::vector<Term>> others(group.size()); // of the same factor
-        for (Term& term : group) {
-            const uint32_t at = known.find(term.second.get());
-            if (at != PositionMap::NONE) {
-                others[at].push_back({.first = std::move(term.first)});
-                continue;
-            }
-            known.put(term.second.get(), uint32_t(merged.size()));
-            merged.push_back(std::move(term));
-        }
-        for (std::size_t at = 0; at < merged.size(); ++at) {
-            if (others[at].empty()) continue;
-            others[at].insert(others[at].begin(), {.first = std::move(merged[at].first)});
-            merged[at].first = sum_of(others[at], line);
-        }
-        group = std::move(merged);
-    }
-
-    Ref<Node> sum_of_stacks(std::span<Term> terms, const Ref<Origin>& line) {
-        const DeferredForm* form = terms[0].form.get();
-        nb::list starts;
-        if (form && !terms[0].second) {
-            auto start = [&](const Term& term) { return starts_of(*term.params).starts.span()[0]; };
-            std::ranges::stable_sort(terms, {}, start);
-            for (const Term& term : terms) starts.append(start(term));
-        }
-        nb::object first = stack_of(terms, &Term::first, line), sum;
-        if (!form)
-            sum = rules_.sum_of_stack(first);
-        else if (terms[0].second)
-            sum = form->of_stacks(first, stack_of(terms, &Term::second, line));
-        else
-            sum = form->of_stacks(first, starts);
-        return Ref<Node>(node_of(sum.ptr()));
-    }
-
-    nb::object stack_of(std::span<const Term> terms, Ref<Node> Term::*part,
-                        const Ref<Origin>& line) {
-        std::vector<Node*> nodes;
-        for (const Term& term : terms) nodes.push_back((term.*part).get());
-        const nb::tuple axis = nb::make_tuple(0);
-        Ref<Params> params = params_of(*rules_.stack, axis.ptr());
-        return nb::steal(new_array(made(make_node(rules_.stack, nodes, params, &line))));
-    }
-
-    // The sum as Python makes it, of few terms by a recipe.
-    Ref<Node> joined(const std::vector<Term>& terms, const Ref<Origin>& line) {
-        std::vector<Node*> given;
-        std::vector<std::size_t> seconds; // positions in `given`
-        RecipeWords words{JOINED};
-        bool has_kinds = false;
-        for (const Term& term : terms) {
-            given.push_back(term.first.get());
-            words.push_back(recipe_word(term.form.get()));
-            words.push_back(recipe_word(term.first->type.get()));
-            has_kinds |= term.first->type->storage != 0;
-            if (!term.second) {
-                if (term.form && term.params->starts.load())
-                    for (int64_t start : starts_of(*term.params).starts.span())
-                        words.push_back(uint64_t(start));
-                continue;
-            }
-            const auto known = std::ranges::find(given, term.second.get());
-            seconds.push_back(std::size_t(known - given.begin()));
-            if (known == given.end()) given.push_back(term.second.get());
-            words.push_back(recipe_word(term.second->type.get()));
-            words.push_back(seconds.back());
-        }
-        if (has_kinds || terms.size() > MAX_JOINED) return total_by_python(terms);
-        std::shared_ptr<DerivativeRecipe> recipe;
-        if (auto* found = recipes->find(words)) recipe = *found; // it may be evicted meanwhile
-        if (!recipe) recipe = record_joined(words, terms, given, seconds);
-        if (recipe->by_python) return total_by_python(terms);
-        std::vector<Ref<Node>> results;
-        if (!recipe->recipe.replay(given, results, nullptr, &line)) nb::raise_python_error();
-        return std::move(results[0]);
-    }
-
-    std::shared_ptr<DerivativeRecipe> record_joined(const RecipeWords& words,
-                                                    const std::vector<Term>& terms,
-                                                    const std::vector<Node*>& given,
-                                                    const std::vector<std::size_t>& seconds) {
-        auto recipe = std::make_shared<DerivativeRecipe>();
-        std::vector<Ref<Node>> owned;
-        std::vector<Node*> placeholders;
-        for (Node* node : given) {
-            recipe->types.push_back(node->type);
-            owned.push_back(placeholder_node(node->type));
-            placeholders.push_back(owned.back().get());
-        }
-        std::vector<Term> replaced = terms;
-        std::size_t at = 0, second = 0;
-        for (Term& term : replaced) {
-            recipe->terms.emplace_back(1, term.form);
-            if (term.params) recipe->all_params.push_back(term.params);
-            const bool is_new = term.second && seconds[second] == at + 1;
-            term.first = owned[at];
-            if (term.second) term.second = owned[seconds[second++]];
-            at += is_new ? 2 : 1;
-        }
-        Ref<Node> total = total_by_python(replaced);
-        Node* result = total.get();
-        recipe->by_python = !record_recipe(recipe->recipe, placeholders, {&result, 1}, true);
-        if (!recipes->find(words)) insert(words, recipe); // Python may have walked meanwhile
-        return recipe;
-    }
-
-    static Ref<Node> array_of(const Term& term, const Ref<Origin>& line) {
-        const std::array<Node*, 2> given{term.first.get(), term.second.get()};
-        std::vector<Ref<Node>> results;
-        const Params* slice =
-            term.params && term.params->starts.load() ? term.params.get() : nullptr;
-        if (!term.form->array.replay({given.data(), term.second ? 2U : 1U}, results, slice, &line))
-            nb::raise_python_error();
-        return std::move(results[0]);
-    }
-
-    Ref<Node> total_by_python(const std::vector<Term>& terms) {
-        nb::list objects;
-        for (const Term& term : terms) {
-            nb::object first = nb::steal(new_array(term.first));
-            if (term.form) {
-                nb::object params = nb::steal(params_to_python(term.params.get()));
-                first = term.second
-                            ? term.form->make(first, nb::steal(new_array(term.second)), params)
-                            : term.form->make(first, params);
-            }
-            objects.append(first);
-        }
-        nb::object total = rules_.total(objects);
-        return Ref<Node>(node_of(total.ptr()));
     }
 
     // Hands what a node contributes on to those of its inputs that depend on a wanted node.
@@ -645,7 +422,7 @@ nb::list pull_back(nb::handle outputs, const nb::list& cotangents, nb::handle wa
                    nb::handle rules, nb::handle check) {
     const std::vector<Node*> output_nodes = nodes_from(outputs), wanted_nodes = nodes_from(wanted);
     auto op = [&](std::size_t at) { return find_op(nb::cast<uint32_t>(nb::object(rules[at]))); };
-    Walk walk(output_nodes, wanted_nodes, {op(0), op(1), rules[2], rules[3], rules[4], rules[5]});
+    Walk walk(output_nodes, wanted_nodes, {{op(0), op(1), rules[4], rules[5]}, rules[2], rules[3]});
     if (!check.is_none()) check(walk.forgotten());
     for (std::size_t i = 0; i < output_nodes.size(); ++i)
         if (!cotangents[i].is_none())

@@ -37,7 +37,6 @@ from tenfold.dtypes import BOOL, REAL_DTYPES, kind_of
 from tenfold.ops.cast import constant_element, convert_element
 from tenfold.schedule.elementwise_lowering import apply_rule, has_rule
 from tenfold.schedule.target import Target
-from tenfold.schedule.vector_width import map_lanes, weight_of
 
 MAX_STEP_ELEMENTS, MAX_STEP_INSTRUCTIONS = 64, 2000
 """The largest arrays and the longest body of a step that becomes a kernel."""

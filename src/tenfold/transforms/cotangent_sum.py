@@ -173,10 +173,10 @@ def _products(terms: Sequence[ProductTerm]) -> list[Array]:
     ]
     arrays = []
     for group in _grouped(found, lambda term: (term.left.shape, term.right.shape, term.form)):
-        first, (lefts, rights) = group[0], zip(*((term.left, term.right) for term in group))
-        pays = len(group) > 1 and first.is_stackable
-        terms = [first.of_stacks(stack(lefts), stack(rights))] if pays else group
-        arrays += [term.array() for term in terms]
+        if len(group) > 1 and group[0].is_stackable:
+            factors = [stack([term.left for term in group]), stack([term.right for term in group])]
+            group = [group[0].of_stacks(*factors)]
+        arrays += [term.array() for term in group]
     return arrays
 
 

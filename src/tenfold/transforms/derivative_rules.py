@@ -136,8 +136,8 @@ def _recorded(term: Deferred, node: Node) -> DeferredRecipe:
             return term._replace(left=left, right=right)
 
         made = make_product(left, right, None).array()
-        of_stacks = _array_of_stacks(term) if term.is_stackable else None
-        return DeferredRecipe(make_product, (term.left, term.right), (left, right), made, of_stacks)
+        summed = _array_of_stacks(term) if term.is_stackable else None
+        return DeferredRecipe(make_product, (term.left, term.right), (left, right), made, summed)
     op, shape = node.op, term.shape
 
     def make_slice(values: Array, params: Any) -> Deferred:

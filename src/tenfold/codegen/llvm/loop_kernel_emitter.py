@@ -48,7 +48,9 @@ class StepLoop:
             is_row = self.kernel.operands[store.operand].steps[0] == "s"
             (self.rows if is_row else self.last_values).append(store)
         self.invariant = self._invariant()
-        self.slots = [[self.ir.alloca(8 * self.lanes) for _ in store.elements] for store in self.last_values]
+        self.slots = [
+            [self.ir.alloca(8 * self.lanes) for _ in store.elements] for store in self.last_values
+        ]
         """The parts of the carried values on the stack."""
         self.pointers: list[str] = []
 
