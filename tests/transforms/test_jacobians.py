@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize
 
 import tenfold as tn
-from tenfold.errors import DTypeError, ShapeError, UnsupportedError
+from tenfold.errors import DTypeError, RunError, ShapeError, UnsupportedError
 
 RNG = np.random.default_rng(3)
 A, B = RNG.normal(size=(5, 3)), RNG.normal(size=(3, 3))
@@ -378,6 +378,20 @@ def test_linear_function_runs_the_function_once() -> None:
     np.testing.assert_allclose(value, np.sin(X) * X[0])
     np.testing.assert_allclose(linear(2 * x), 2 * np.asarray(linear(x)))
     assert len(runs) == 1
+
+
+def test_derivatives_of_pending_derivatives_are_no_silent_zeros() -> None:
+    x = tn.asarray(X)
+    _, pull = tn.vjp(lambda x: tn.sum(x**3), x)
+    _, linear = tn.linearize(lambda x: tn.sum(x**3), x)
+    for make in (
+        *(lambda: tn.sum(pull(tn.asarray(1.0))[0]), lambda: linear(tn.ones(3))),
+        *(lambda: tn.jvp(lambda x: tn.sum(x**3), (x,), (tn.ones(3),))[1],),
+        lambda: tn.sum(tn.jacobian(lambda x: x**3)(x)),
+    ):
+        np.testing.assert_allclose(tn.grad_of(make(), x), 6 * X)
+        with pytest.raises(RunError, match="is computed: what it was made of is forgotten"):
+            tn.grad_of(make().wait(), x)
 
 
 def test_empty_and_unreached_arguments() -> None:

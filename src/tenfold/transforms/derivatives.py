@@ -27,10 +27,9 @@ from tenfold.core.pytree import TreeDef, flatten
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, RunError, ShapeError
 from tenfold.interop.asarray import asarray
-from tenfold.ops.arithmetic import add
+from tenfold.ops.arithmetic import add, positive
 from tenfold.ops.create import ones, zeros
 from tenfold.ops.indexing import capture, slice_view
-from tenfold.ops.stop_gradient import stop_gradient
 from tenfold.transforms.cotangent_sum import Deferred, total_of
 from tenfold.transforms.derivative_rules import contributions, recorded_contributions
 from tenfold.transforms.loop_carry import checked_callable
@@ -319,7 +318,13 @@ def without_history(gradients: list[Array], sources: Sequence[Node]) -> list[Arr
     is_kept = any(_native.node_of(g).is_made_of_watched for g in gradients)
     for node in sources:
         node.watch()
-    return gradients if is_kept else list(map(stop_gradient, gradients))
+    if is_kept:
+        return gradients
+    copies = list(map(positive, gradients))
+    for node in map(_native.node_of, copies):
+        node.watch(forget=True)  # it alone: the nodes below serve further calls
+        node.stop_watching()
+    return copies
 
 
 def tree_arrays(operation: str, tree: Any) -> tuple[list[Array], TreeDef]:
