@@ -456,8 +456,14 @@ def test_endless_loop_in_a_scan_has_a_tangent() -> None:
 
 def test_endless_loop_has_no_reverse() -> None:
     a = tn.asarray(2.0)
-    tn.jvp(tn.function(root), (a,), (a,))[1].wait()  # which records nothing for the reverse
-    for f in (root, tn.function(root)):
+    for f in (
+        *(root, tn.function(root), tn.checkpoint(root)),
+        lambda a: tn.scan(lambda c, _: (root(c), None), a, length=2)[0],
+        lambda a: tn.cond(a > 0, root, lambda a: a, a),
+    ):
+        (_, tangent), step = tn.jvp(f, (a,), (tn.asarray(1.0),)), 1e-6  # records no reverse
+        ahead, behind = (f(tn.asarray(2.0 + h)).item() for h in (step, -step))
+        assert tangent.item() == pytest.approx((ahead - behind) / (2 * step), rel=1e-8)
         for refused in (tn.grad(f), lambda a, f=f: tn.hvp(f, (a,), (a,))):
             with pytest.raises(UnsupportedError, match=r"(?s)in reverse.*tn\.scan.*tn\.custom_vjp"):
                 refused(a)

@@ -102,7 +102,7 @@ def recorded_contributions(
     """
     op = node.op
     is_users = not op.permanent and (op.semantics.body is None or op.transforms.vjp is not None)
-    if is_users or op.transforms.jvp is not None:
+    if is_users or _is_forward_alone(node):
         return None
     operands = [
         source if source.is_scalar else _native.node_of(_native.placeholder(source.type))
@@ -117,6 +117,17 @@ def recorded_contributions(
     terms = contributions(node, g, operands, needs, pull_back, result)
     recorded = [_recorded(term, node) if isinstance(term, Deferred) else term for term in terms]
     return [*given, *(x for x in seeds if x is not None)], recorded
+
+
+def _is_forward_alone(node: Node) -> bool:
+    """Whether a node, or one in a body of it, has no derivative in reverse."""
+    if not isinstance(node.op, Op):
+        return False
+    bodies = [param.subgraph for param in node.params if isinstance(param, Callee)]
+    if node.op.semantics.body is not None:
+        bodies.append(node.op.semantics.body)
+    inner = (_is_forward_alone(x) for body in bodies for x in body.graph.nodes)
+    return node.op.transforms.jvp is not None or any(inner)
 
 
 class DeferredRecipe(NamedTuple):

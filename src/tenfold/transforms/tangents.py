@@ -14,11 +14,11 @@ of the results, the duals; the transpose of that map is the Jacobian-vector prod
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from tenfold import _native
 from tenfold._native import Array, Node, Scope
-from tenfold.core.pytree import TreeDef, flatten
+from tenfold.core.pytree import flatten
 from tenfold.dtypes import kind_of
 from tenfold.ops.create import zeros
 from tenfold.transforms.derivative_rules import TRANSPOSES
@@ -38,28 +38,24 @@ class LinearMap:
     """The derivative of outputs by nodes, as a map of tangents; it is computed along with them."""
 
     def __init__(self, outputs: Sequence[Node], wrt: Sequence[Node]) -> None:
-        self._types = [node.type for node in outputs]
-        floating = [at for at, t in enumerate(self._types) if kind_of(t.dtype) in "fc"]
-        self.duals: dict[int, Array] = {
-            at: watched(zeros(t.shape, dtype=t.dtype, device=t.device))
-            for at in floating
-            for t in (self._types[at],)
+        self._zeros = [
+            zeros(t.shape, dtype=t.dtype, device=t.device) for t in (x.type for x in outputs)
+        ]
+        self.duals = {
+            at: watched(x) for at, x in enumerate(self._zeros) if kind_of(x.dtype) in "fc"
         }
         duals = [self.duals.get(at) for at in range(len(outputs))]
         with Scope((TRANSPOSES, True)):
-            self.terms = pull_back(outputs, duals, wrt)
+            self._terms = pull_back(outputs, duals, wrt)
 
     def __call__(self, tangents: Sequence[Array | None]) -> list[Array]:
         """Return the tangents of the outputs: zeros for those that are not reached."""
-        pairs = [(x, v) for x, v in zip(self.terms, tangents, strict=True) if x is not None]
+        pairs = [(x, v) for x, v in zip(self._terms, tangents, strict=True) if x is not None]
         terms, seeds = [_native.node_of(x) for x, _ in pairs], [v for _, v in pairs]
         with Scope((TRANSPOSES, True)):
             found = pull_back(terms, seeds, [_native.node_of(x) for x in self.duals.values()])
         by_position = dict(zip(self.duals, found, strict=True))
-        return [
-            zeros(t.shape, dtype=t.dtype, device=t.device) if x is None else x
-            for t, x in ((t, by_position.get(at)) for at, t in enumerate(self._types))
-        ]
+        return [x if (v := by_position.get(at)) is None else v for at, x in enumerate(self._zeros)]
 
 
 def linearize(
@@ -82,15 +78,14 @@ def linearize(
     >>> value.item(), linear(1.0, 0.0).item(), linear(0.0, 1.0).item()
     (15.0, 5.0, 3.0)
     """
-    value, aux, linear, sources = _linearized("tn.linearize", function, primals, has_aux)
-    duals = [_native.node_of(x) for x in linear.map.duals.values()]
-    forget_watched(sources, [*flatten(value)[0], *flatten(aux)[0]])
+    value, aux, derivative, sources, duals = _linearized("tn.linearize", function, primals, has_aux)
+    forget_watched(sources, flatten((value, aux))[0])
 
-    def derivative(*tangents: Any) -> Any:
-        found = linear.map(linear.directions(tangents))
-        return linear.results.unflatten(without_history(found, duals))
+    def linear(*tangents: Any) -> Any:
+        found, structure = flatten(derivative(tangents))
+        return structure.unflatten(without_history(found, duals))
 
-    return (value, derivative, *aux)
+    return (value, linear, *aux)
 
 
 def jvp(
@@ -107,24 +102,18 @@ def jvp(
     >>> tn.jvp(lambda x: x * x, (x,), (direction,))[1].tolist()
     [2.0, 0.0]
     """
-    value, aux, linear, sources = _linearized("tn.jvp", function, tuple(primals), has_aux)
-    found = linear.map(linear.directions(tuple(tangents)))
-    duals = [_native.node_of(x) for x in linear.map.duals.values()]
-    forget_watched([*duals, *sources], [*flatten(value)[0], *flatten(aux)[0], *found])
-    return (value, linear.results.unflatten(found), *aux)
-
-
-class _Linearized(NamedTuple):
-    map: LinearMap
-    results: TreeDef
-    directions: Callable[[Any], list[Array]]
-    """From a tree of tangents to checked Arrays."""
+    value, aux, derivative, sources, duals = _linearized(
+        "tn.jvp", function, tuple(primals), has_aux
+    )
+    found = derivative(tuple(tangents))
+    forget_watched([*duals, *sources], flatten((value, aux, found))[0])
+    return (value, found, *aux)
 
 
 def _linearized(
     operation: str, function: Callable[..., Any], primals: Any, has_aux: bool
-) -> tuple[Any, list[Any], _Linearized, list[Node]]:
-    """Return the value, what comes with it, the derivative, and the nodes of the primals."""
+) -> tuple[Any, list[Any], Callable[[Any], Any], list[Node], list[Node]]:
+    """Return the value, what comes with it, the derivative, and the nodes of primals and duals."""
     arrays, structure = watched_inputs(operation, primals)
     sources = [_native.node_of(x) for x in arrays]
     value = checked_callable(operation, function)(*structure.unflatten(arrays))
@@ -132,10 +121,11 @@ def _linearized(
     results, result_structure = tree_arrays(operation, value)
     linear = LinearMap([_native.node_of(x) for x in results], sources)
 
-    def directions(tangents: Any) -> list[Array]:
-        return checked_cotangents(operation, arrays, structure, tangents)
+    def derivative(tangents: Any) -> Any:
+        directions = checked_cotangents(operation, arrays, structure, tangents)
+        return result_structure.unflatten(linear(directions))
 
-    return value, aux, _Linearized(linear, result_structure, directions), sources
+    return value, aux, derivative, sources, [_native.node_of(x) for x in linear.duals.values()]
 
 
 __all__ = ["LinearMap", "jvp", "linearize"]
