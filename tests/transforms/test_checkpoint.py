@@ -49,6 +49,7 @@ def test_captured_arrays_and_trees_have_derivatives() -> None:
     assert tn.grad(loss)(tn.asarray(3.0)).item() == pytest.approx(2 * 2 * 3 * 1.25)
 
 
+@pytest.mark.cpu
 def test_checkpoint_of_a_segment_keeps_square_roots_of_the_layers() -> None:
     size = 1 << 15
     x, scales = tn.asarray(np.linspace(-1, 1, size)), [1 + i / LAYERS for i in range(LAYERS)]

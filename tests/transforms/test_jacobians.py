@@ -262,6 +262,8 @@ def test_vector_function_has_its_closed_jacobian(name: str) -> None:
         np.testing.assert_allclose(transform(f)(tn.asarray(at)), expected(at), atol=1e-11)
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
+@pytest.mark.cpu
 def test_jacobian_is_one_batched_pass() -> None:
     a, calls = tn.asarray(RNG.normal(size=(40, 30))), []
 
@@ -287,6 +289,8 @@ def counted(make: Callable[[], Any]) -> tn.Profile:
     return p
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
+@pytest.mark.cpu
 def test_product_of_a_hessian_costs_a_few_functions() -> None:
     a, x, v = (tn.asarray(RNG.normal(size=shape)) for shape in ((60, 40), 40, 40))
     layers = [tn.asarray(RNG.normal(size=(40, 40))) for _ in range(3)]
@@ -469,6 +473,8 @@ def test_endless_loop_has_no_reverse() -> None:
                 refused(a)
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
+@pytest.mark.cpu
 def test_pushed_derivatives_are_batched() -> None:
     def f(x: tn.Array) -> tn.Array:
         return tn.sum(tn.sin(x) * x)
