@@ -121,13 +121,19 @@ def recorded_contributions(
 
 def _is_forward_alone(node: Node) -> bool:
     """Whether a node, or one in a body of it, has no derivative in reverse."""
-    if not isinstance(node.op, Op):
-        return False
-    bodies = [param.subgraph for param in node.params if isinstance(param, Callee)]
-    if node.op.semantics.body is not None:
-        bodies.append(node.op.semantics.body)
-    inner = (_is_forward_alone(x) for body in bodies for x in body.graph.nodes)
-    return node.op.transforms.jvp is not None or any(inner)
+    nodes, bodies = [node], set[Subgraph]()
+    for inner in nodes:  # which grows
+        if not isinstance(inner.op, Op):
+            continue
+        if inner.op.transforms.jvp is not None:
+            return True
+        found = {param.subgraph for param in inner.params if isinstance(param, Callee)}
+        if inner.op.semantics.body is not None:
+            found.add(inner.op.semantics.body)
+        for body in found - bodies:
+            nodes.extend(body.graph.nodes)
+        bodies |= found
+    return False
 
 
 class DeferredRecipe(NamedTuple):
