@@ -41,8 +41,8 @@ class custom_jvp(CustomDerivative):  # noqa: N801  # as `custom_vjp`
 
     Raises TypeError before `defjvp`, for keyword-only arguments, and for what is no pair;
     ShapeError for a tangent of another structure, shape or dtype than its result; UnsupportedError
-    for one that is not linear in the tangents, and by an array that is read without being an
-    argument.
+    for one that is not linear in the tangents or goes through a `tn.while_loop`, and by an array
+    that is read without being an argument.
 
     The form is that of `jax.custom_jvp` (Bradbury et al. 2018).
 
@@ -60,7 +60,7 @@ class custom_jvp(CustomDerivative):  # noqa: N801  # as `custom_vjp`
         """State the derivative: see `tn.custom_jvp`."""
         checked_callable(self._operation, along)
 
-        def pulled(args: tuple[Any, ...], cotangent: Any, transposes: bool) -> list[Array]:
+        def pulled(args: tuple[Any, ...], cotangent: Any) -> list[Array]:
             leaves, structure = flatten(args)
             duals = [
                 _native.placeholder(_native.node_of(x).type) if is_floating(x) else None
@@ -72,7 +72,7 @@ class custom_jvp(CustomDerivative):  # noqa: N801  # as `custom_vjp`
                 raise TypeError(message(self._name, rule, remedy="return both"))
             outputs, seeds = self._checked_tangents(pair[1], cotangent)
             wrt = [_native.node_of(x) for x in duals if x is not None]
-            with Scope((TRANSPOSES, transposes)):
+            with Scope((TRANSPOSES, False)):  # the transpose is in reverse
                 terms = gradients_of(outputs, seeds, wrt)
             used = set(Graph.of([_native.node_of(x) for x in terms]).nodes)
             if not used.isdisjoint(wrt):
@@ -81,9 +81,6 @@ class custom_jvp(CustomDerivative):  # noqa: N801  # as `custom_vjp`
             return terms
 
         self._state(pulled)
-        traced = self._pull
-        assert traced is not None, "it is stated"
-        self._pull = lambda args, g: traced(args, g, TRANSPOSES.get())
 
     def _checked_tangents(self, tangent: Any, cotangent: Any) -> tuple[list[Any], list[Array]]:
         """Return the nodes of the tangents of floating results, and their cotangents."""
