@@ -98,6 +98,7 @@ examples: ## the examples at the size they have by themselves
 	cd examples && $(PYTHON) -m trees.training
 	cd examples && $(PYTHON) -m fits.pendulum
 	cd examples && $(PYTHON) -m fits.logistic
+	cd examples && $(PYTHON) -m fits.gaussian_process
 	cd examples && $(PYTHON) -m graphs.message_passing
 	cd examples && $(PYTHON) -m per_sample.particles
 	cd examples && $(PYTHON) -m per_sample.adaptive_steps

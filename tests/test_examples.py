@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import batch_sizes
 import comparison
 import tenfold as tn
-from fits import logistic, pendulum
+from fits import gaussian_process, logistic, pendulum
 from graphs import message_passing, real_graphs
 from per_sample import adaptive_steps, particles
 from trees import syntax_trees, training, tree_lstm
@@ -190,6 +190,16 @@ def test_the_pendulum_is_fitted_through_the_steps_of_its_solver() -> None:
     assert loss < 2 * 0.02**2
 
 
+def test_the_gaussian_process_has_the_kernel_of_scikit_learn() -> None:
+    """Of scikit-learn 1.9.1: `GaussianProcessRegressor(ConstantKernel(1) * RBF(1) +
+    WhiteKernel(0.1), alpha=0)` fitted to the same points, its `log_marginal_likelihood_value_` and
+    `exp(kernel_.theta)`.
+    """
+    found, likelihood = gaussian_process.fit(*gaussian_process.measured(40))
+    assert np.isclose(likelihood, 27.95365375670491, rtol=1e-10)
+    np.testing.assert_allclose(found, [0.92241965, 1.78448245, 0.0043817], rtol=1e-5)
+
+
 def test_logistic_regression_finds_the_weights_of_its_model() -> None:
     x, y = logistic.samples(20_000, 5)
     *_, (w, loss) = logistic.train(x, y, 50)
@@ -205,6 +215,7 @@ def test_logistic_regression_finds_the_weights_of_its_model() -> None:
         (training, ["--steps", "1", "--size", "4"], "new formulas are evaluated correctly"),
         (pendulum, ["--steps", "1"], "frequency"),
         (logistic, ["--count", "100", "--steps", "2"], "samples are right"),
+        (gaussian_process, ["--count", "9"], "noise"),
     ],
 )
 def test_an_example_of_training_prints_what_it_found(
@@ -245,6 +256,7 @@ def snippets(module: ModuleType) -> list[doctest.Example]:
 
 
 RUN = [tree_lstm, training, message_passing, adaptive_steps, particles, pendulum, logistic]
+RUN += [gaussian_process]
 
 
 @pytest.mark.parametrize("module", RUN)

@@ -6,6 +6,7 @@ the markers of docs/derivatives.md. Nothing is typed by hand; where a package ca
 a library lacks an operation, the table says so. It downloads about 1 GB, so CI does not run it.
 
     python tools/compare_derivatives.py            write the table
+    python tools/compare_derivatives.py --ours     write the column of Tenfold alone, without peers
     python tools/compare_derivatives.py --rows jax print the rows of one library as JSON, here
 """
 
@@ -284,20 +285,32 @@ def table(columns: dict[str, tuple[str, dict[str, str]]]) -> str:
     return "\n".join(lines)
 
 
+def with_our_column(lines: str) -> str:
+    """The same table with the rows of Tenfold as they are now; its points are those of before."""
+    ours, cells = rows_of("tenfold"), [line.split(" | ") for line in lines.strip().splitlines()]
+    for row in cells[2:]:
+        row[1] = ours[row[0].removeprefix("| ")]
+    return "\n".join(map(" | ".join, cells))
+
+
 def main(arguments: list[str]) -> int:
     """Write the table, or print the rows of one library."""
     if arguments[:1] == ["--rows"]:
         version = "" if arguments[1] == "tenfold" else importlib.metadata.version(arguments[1])
         print(json.dumps([version, rows_of(arguments[1])]))
         return 0
-    columns = {"tenfold": ("", rows_of("tenfold"))}
-    with tempfile.TemporaryDirectory() as folder:
-        for name in PEERS:
-            columns[name] = rows_of_peer(name, Path(folder))
-            print(name, columns[name][0])
-    page = PAGE.read_text()
-    before, rest = page.split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{table(columns)}\n\n{END}{rest.split(END)[1]}")
+    before, rest = PAGE.read_text().split(BEGIN)
+    old, after = rest.split(END)
+    if arguments == ["--ours"]:
+        new = with_our_column(old)
+    else:
+        columns = {"tenfold": ("", rows_of("tenfold"))}
+        with tempfile.TemporaryDirectory() as folder:
+            for name in PEERS:
+                columns[name] = rows_of_peer(name, Path(folder))
+                print(name, columns[name][0])
+        new = table(columns)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{new}\n\n{END}{after}")
     return 0
 
 

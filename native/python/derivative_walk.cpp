@@ -2,12 +2,12 @@
 // goes through the graph once, users before inputs, without Python: what a node contributes to its
 // inputs is a recipe, which a rule in Python makes once for operands of equal Types.
 #include <algorithm>
+#include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
-#include <unordered_map>
 
 #include "ir/index_map.h"
+#include "ir/position_map.h"
 #include "memory/cache_registry.h"
 #include "memory/lru_cache.h"
 #include "python/op_recipe.h"
@@ -24,11 +24,17 @@ constexpr uint32_t MAX_NUMBERS = 8;
 constexpr std::size_t MAX_JOINED = 16;    // deferred contributions whose sum is a recipe
 constexpr uint64_t JOINED = ~uint64_t(0); // the first word of such a recipe
 constexpr std::size_t MAX_CHAIN = 8;      // contributions that are added one by one
+// The elements of an array that is stacked: of larger ones a copy costs more than a launch.
+constexpr uint64_t MAX_STACKED_ELEMENTS = 1 << 14;
+constexpr uint64_t MAX_SUMMED_ELEMENTS = 1 << 22; // those that are stacked at once
 
 // A contribution that is made later: Python makes one of several.
 struct DeferredForm {
     nb::object make; // from its arrays and the parameters of the call to Python's object
     OpRecipe array;  // from its arrays to the contribution
+    // From the stacks of the arrays of many to their sum; of slices, which differ in where they
+    // begin on the first axis, from that of their values and these starts. Or None.
+    nb::object of_stacks;
 };
 
 // What a node contributes: an array, or the arrays of a deferred contribution.
@@ -91,18 +97,20 @@ bool passes_cotangents(const Node& node) {
                                [](const Ref<Type>& type) { return is_inexact(*type); });
 }
 
+constexpr uint32_t NONE = ~uint32_t(0);
+
 // One node of the history of results.
 struct Visited {
     Ref<Node> node;
     uint32_t first_edge = 0, num_inputs = 0;
     bool is_wanted = false, depends = false;
-    std::vector<Term> terms{}; // what its users contribute
+    uint32_t first_term = NONE, last_term = NONE; // what its users contribute
 };
 
 // The rules in Python.
 struct Rules {
-    const Op* add;
-    nb::handle make_recipe, contribute, total;
+    const Op *add, *stack;
+    nb::handle make_recipe, contribute, total, sum_of_stack;
 };
 
 class Walk {
@@ -120,10 +128,12 @@ class Walk {
             for (const Ref<Node>& input : inputs) edges_.push_back(position_of(input.get()));
         }
         // The number of a node is above those of its inputs.
-        order_.resize(visited_.size());
-        std::iota(order_.begin(), order_.end(), 0U);
-        std::ranges::stable_sort(order_, {},
-                                 [&](uint32_t at) { return visited_[at].node->creation_number(); });
+        std::vector<std::pair<uint64_t, uint32_t>> created;
+        created.reserve(visited_.size());
+        for (uint32_t at = 0; at < visited_.size(); ++at)
+            created.emplace_back(visited_[at].node->creation_number(), at);
+        std::ranges::sort(created);
+        for (const auto& [_, at] : created) order_.push_back(at);
         for (uint32_t at : order_) {
             Visited& visited = visited_[at];
             const bool is_reached = std::ranges::any_of(
@@ -155,39 +165,60 @@ class Walk {
 
     void add_to(Node* node, Ref<Node> cotangent) {
         Visited& visited = visited_[position_of(node)];
-        if (visited.depends) visited.terms.push_back({.first = std::move(cotangent)});
+        if (visited.depends) add_term(visited, {.first = std::move(cotangent)});
     }
 
     void run() {
         for (auto at = order_.rbegin(); at != order_.rend(); ++at) {
             Visited& visited = visited_[*at];
-            if (visited.is_wanted || visited.terms.empty() || hands_slices_on(visited)) continue;
-            sum_terms(visited);
-            if (!visited.node->op->python) { // one of several results
-                const auto index = std::size_t(visited.node->params->axes[0]);
-                visited_[inputs(visited)[0]].terms.push_back(
-                    {.first = std::move(cotangents_[0]), .index = index});
-                continue;
+            if (visited.is_wanted || visited.first_term == NONE) continue;
+            std::vector<Term> terms = take_terms(visited);
+            if (!hands_slices_on(visited, terms)) {
+                sum_terms(visited, terms);
+                if (visited.node->op->python)
+                    contribute(visited);
+                else // one of several results
+                    add_term(visited_[inputs(visited)[0]],
+                             {.first = std::move(cotangents_[0]),
+                              .index = std::size_t(visited.node->params->axes[0])});
             }
-            contribute(visited);
-            visited.terms = {};
+            terms.clear();
+            taken_ = std::move(terms); // the memory serves the next node
         }
     }
 
     nb::object cotangent_of(Node* wanted) {
         Visited& visited = visited_[position_of(wanted)];
-        if (visited.terms.empty()) return nb::none();
-        sum_terms(visited);
-        visited.terms.clear();
-        visited.terms.push_back({.first = cotangents_[0]}); // it may be asked for again
+        if (visited.first_term == NONE) return nb::none();
+        std::vector<Term> terms = take_terms(visited);
+        sum_terms(visited, terms);
+        add_term(visited, {.first = cotangents_[0]}); // it may be asked for again
         return nb::steal(new_array(cotangents_[0]));
     }
 
   private:
     uint32_t position_of(Node* node) {
-        auto [entry, is_new] = positions_.try_emplace(node, uint32_t(visited_.size()));
-        if (is_new) visited_.push_back({.node = Ref<Node>(node)});
-        return entry->second;
+        uint32_t position = positions_.find(node);
+        if (position != PositionMap::NONE) return position;
+        position = uint32_t(visited_.size());
+        positions_.put(node, position);
+        visited_.push_back({.node = Ref<Node>(node)});
+        return position;
+    }
+
+    void add_term(Visited& to, Term term) {
+        const auto at = uint32_t(terms_.size());
+        terms_.push_back({std::move(term), NONE});
+        (to.last_term == NONE ? to.first_term : terms_[to.last_term].next) = at;
+        to.last_term = at;
+    }
+
+    std::vector<Term> take_terms(Visited& visited) {
+        std::vector<Term> terms = std::move(taken_);
+        for (uint32_t at = visited.first_term; at != NONE; at = terms_[at].next)
+            terms.push_back(std::move(terms_[at].term));
+        visited.first_term = visited.last_term = NONE;
+        return terms;
     }
 
     std::span<const uint32_t> inputs(const Visited& visited) const {
@@ -210,34 +241,32 @@ class Walk {
     }
 
     // An addition hands few slices on as they are: its operands may have other ones to join them.
-    bool hands_slices_on(Visited& visited) {
+    bool hands_slices_on(const Visited& visited, const std::vector<Term>& terms) {
         auto is_slice = [](const Term& term) { return term.form && !term.second; };
         auto is_like = [&](uint32_t at) {
             return !visited_[at].depends ||
                    visited_[at].node->type.get() == visited.node->type.get();
         };
-        if (visited.node->op != rules_.add || visited.terms.size() > MAX_CHAIN ||
-            !std::ranges::all_of(visited.terms, is_slice) ||
-            !std::ranges::all_of(inputs(visited), is_like))
+        if (visited.node->op != rules_.add || terms.size() > MAX_CHAIN ||
+            !std::ranges::all_of(terms, is_slice) || !std::ranges::all_of(inputs(visited), is_like))
             return false;
         for (uint32_t at : inputs(visited))
-            if (visited_[at].depends)
-                std::ranges::copy(visited.terms, std::back_inserter(visited_[at].terms));
-        visited.terms = {};
+            for (const Term& term : terms)
+                if (visited_[at].depends) add_term(visited_[at], term);
         return true;
     }
 
     // Sets `cotangents_` to the sums of the contributions to each result; null: nothing.
-    void sum_terms(Visited& visited) {
+    void sum_terms(const Visited& visited, std::vector<Term>& terms) {
         const bool are_several = has_several_results(*visited.node);
         cotangents_.assign(are_several ? visited.node->inference->results.size() : 1, {});
         if (!are_several) {
-            cotangents_[0] = sum_of(visited.terms, visited.node->origin);
+            cotangents_[0] = sum_of(terms, visited.node->origin);
             return;
         }
         for (std::size_t index = 0; index < cotangents_.size(); ++index) {
             std::vector<Term> own;
-            for (Term& term : visited.terms)
+            for (Term& term : terms)
                 if (term.index == index) own.push_back(std::move(term));
             if (!own.empty()) cotangents_[index] = sum_of(own, visited.node->origin);
         }
@@ -250,6 +279,7 @@ class Walk {
         const bool is_product =
             num_deferred == 1 && std::ranges::find_if(terms, is_deferred)->second != nullptr;
         const bool are_few = terms.size() <= MAX_CHAIN && (!num_deferred || is_product);
+        if (terms.size() > MAX_JOINED) merge_many(terms, line);
         if (terms.size() > 1 && !are_few) return joined(terms, line);
         std::ranges::stable_partition(terms, [](const Term& term) { return !term.form; });
         Ref<Node> sum;
@@ -262,6 +292,88 @@ class Walk {
             sum = std::move(next);
         }
         return sum;
+    }
+
+    // Replaces those of one form by their sum, if they are many: of stacked arrays, so that Python
+    // makes no object for each.
+    void merge_many(std::vector<Term>& terms, const Ref<Origin>& line) {
+        std::vector<std::vector<Term>> groups;
+        std::map<std::array<const void*, 3>, std::size_t> known;
+        for (Term& term : terms) {
+            const Type* second = term.second ? term.second->type.get() : nullptr;
+            auto [group, is_new] =
+                known.try_emplace({term.form.get(), term.first->type.get(), second}, groups.size());
+            if (is_new) groups.emplace_back();
+            groups[group->second].push_back(std::move(term));
+        }
+        terms.clear();
+        for (std::vector<Term>& group : groups) {
+            if (group[0].second) merge_common_factors(group, line);
+            const Type& type = *group[0].first->type;
+            const uint64_t size = std::max<uint64_t>(type.size(), 1);
+            const bool may_stack = !group[0].form || !group[0].form->of_stacks.is_none();
+            const bool is_dense =
+                !type.storage && (!group[0].second || !group[0].second->type->storage);
+            if (group.size() <= MAX_CHAIN || size > MAX_STACKED_ELEMENTS || !may_stack ||
+                !is_dense) {
+                std::ranges::move(group, std::back_inserter(terms));
+                continue;
+            }
+            const std::size_t count = std::max<uint64_t>(2, MAX_SUMMED_ELEMENTS / size);
+            for (std::size_t at = 0; at < group.size(); at += count)
+                terms.push_back(
+                    {.first = sum_of_stacks(
+                         std::span(group).subspan(at, std::min(count, group.size() - at)), line)});
+        }
+    }
+
+    // Products of one factor and several arrays: that of the factor and the sum of these.
+    void merge_common_factors(std::vector<Term>& group, const Ref<Origin>& line) {
+        PositionMap known;
+        std::vector<Term> merged;
+        std::vector<std::vector<Term>> others(group.size()); // of the same factor
+        for (Term& term : group) {
+            const uint32_t at = known.find(term.second.get());
+            if (at != PositionMap::NONE) {
+                others[at].push_back({.first = std::move(term.first)});
+                continue;
+            }
+            known.put(term.second.get(), uint32_t(merged.size()));
+            merged.push_back(std::move(term));
+        }
+        for (std::size_t at = 0; at < merged.size(); ++at) {
+            if (others[at].empty()) continue;
+            others[at].insert(others[at].begin(), {.first = std::move(merged[at].first)});
+            merged[at].first = sum_of(others[at], line);
+        }
+        group = std::move(merged);
+    }
+
+    Ref<Node> sum_of_stacks(std::span<Term> terms, const Ref<Origin>& line) {
+        const DeferredForm* form = terms[0].form.get();
+        nb::list starts;
+        if (form && !terms[0].second) {
+            auto start = [&](const Term& term) { return starts_of(*term.params).starts.span()[0]; };
+            std::ranges::stable_sort(terms, {}, start);
+            for (const Term& term : terms) starts.append(start(term));
+        }
+        nb::object first = stack_of(terms, &Term::first, line), sum;
+        if (!form)
+            sum = rules_.sum_of_stack(first);
+        else if (terms[0].second)
+            sum = form->of_stacks(first, stack_of(terms, &Term::second, line));
+        else
+            sum = form->of_stacks(first, starts);
+        return Ref<Node>(node_of(sum.ptr()));
+    }
+
+    nb::object stack_of(std::span<const Term> terms, Ref<Node> Term::*part,
+                        const Ref<Origin>& line) {
+        std::vector<Node*> nodes;
+        for (const Term& term : terms) nodes.push_back((term.*part).get());
+        const nb::tuple axis = nb::make_tuple(0);
+        Ref<Params> params = params_of(*rules_.stack, axis.ptr());
+        return nb::steal(new_array(made(make_node(rules_.stack, nodes, params, &line))));
     }
 
     // The sum as Python makes it, of few terms by a recipe.
@@ -400,11 +512,10 @@ class Walk {
             Visited& to = visited_[inputs(visited)[input++]];
             Ref<Node> first = to.depends ? std::move(made_[at]) : Ref<Node>();
             if (first && deferred)
-                to.terms.push_back({std::move(first),
-                                    count > 1 ? std::move(made_[at + 1]) : Ref<Node>(), deferred,
-                                    node->params});
+                add_term(to, {std::move(first), count > 1 ? std::move(made_[at + 1]) : Ref<Node>(),
+                              deferred, node->params});
             else if (first)
-                to.terms.push_back({.first = std::move(first)});
+                add_term(to, {.first = std::move(first)});
             at += count;
         }
     }
@@ -453,7 +564,7 @@ class Walk {
     }
 
     // `found`: placeholders, and for each input an Array, None, or (make, arrays, placeholders,
-    // result) of a deferred contribution.
+    // result, of_stacks) of a deferred contribution.
     static bool record_terms(DerivativeRecipe& recipe, nb::handle found, const Params* slice) {
         std::vector<Node*> results;
         for (nb::handle term : found[1]) {
@@ -468,6 +579,7 @@ class Walk {
                 Node* result = node_of(nb::object(term[3]).ptr());
                 form = std::make_shared<DeferredForm>();
                 form->make = term[0];
+                form->of_stacks = term[4];
                 if (!record_recipe(form->array, nodes_of_arrays(term[2]), {&result, 1}, true,
                                    slice))
                     return false;
@@ -491,7 +603,7 @@ class Walk {
         for (nb::handle term : found) {
             Visited& to = visited_[inputs(visited)[input++]];
             if (!term.is_none() && to.depends)
-                to.terms.push_back({.first = Ref<Node>(node_of(term.ptr()))});
+                add_term(to, {.first = Ref<Node>(node_of(term.ptr()))});
         }
     }
 
@@ -509,25 +621,31 @@ class Walk {
     }
 
     const Rules rules_;
+    struct Link {
+        Term term;
+        uint32_t next;
+    };
     std::vector<Visited> visited_;
+    std::vector<Link> terms_; // lists: few nodes have more than one
+    std::vector<Term> taken_;
     std::vector<uint32_t> order_; // inputs before users
     std::vector<uint32_t> edges_; // positions of inputs
-    std::unordered_map<Node*, uint32_t> positions_;
+    PositionMap positions_;
     // Of the node that contributes.
     std::vector<Ref<Node>> cotangents_, made_;
     RecipeWords words_;
     std::vector<Node*> given_;
 };
 
-// pull_back(outputs, cotangents, wanted, add, make_recipe, contribute, total, check) -> for each
-// wanted node its cotangent, or None. A cotangent of None is that of an output that has none.
-// `check`, if there is one, gets the computed nodes whose history is forgotten, before anything is
-// made.
-nb::list pull_back(nb::handle outputs, const nb::list& cotangents, nb::handle wanted, uint32_t add,
-                   nb::handle make_recipe, nb::handle contribute, nb::handle total,
-                   nb::handle check) {
+// pull_back(outputs, cotangents, wanted, rules, check) -> for each wanted node its cotangent, or
+// None. A cotangent of None is that of an output that has none. `rules` are the members of
+// Rules. `check`, if there is one, gets the computed nodes whose history is forgotten, before
+// anything is made.
+nb::list pull_back(nb::handle outputs, const nb::list& cotangents, nb::handle wanted,
+                   nb::handle rules, nb::handle check) {
     const std::vector<Node*> output_nodes = nodes_from(outputs), wanted_nodes = nodes_from(wanted);
-    Walk walk(output_nodes, wanted_nodes, {find_op(add), make_recipe, contribute, total});
+    auto op = [&](std::size_t at) { return find_op(nb::cast<uint32_t>(nb::object(rules[at]))); };
+    Walk walk(output_nodes, wanted_nodes, {op(0), op(1), rules[2], rules[3], rules[4], rules[5]});
     if (!check.is_none()) check(walk.forgotten());
     for (std::size_t i = 0; i < output_nodes.size(); ++i)
         if (!cotangents[i].is_none())
@@ -542,8 +660,8 @@ nb::list pull_back(nb::handle outputs, const nb::list& cotangents, nb::handle wa
 
 void declare_derivative_walk(nb::module_& module) {
     using namespace nb::literals;
-    module.def("pull_back", pull_back, "outputs"_a, "cotangents"_a, "wanted"_a, "add"_a,
-               "make_recipe"_a, "contribute"_a, "total"_a, "check"_a.none());
+    module.def("pull_back", pull_back, "outputs"_a, "cotangents"_a, "wanted"_a, "rules"_a,
+               "check"_a.none());
 }
 
 } // namespace tenfold::bindings

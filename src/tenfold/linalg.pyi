@@ -87,6 +87,9 @@ def tensorsolve(x1: Array, x2: Array, /, axes: Sequence[int] | None = ...) -> Ar
 def matrix_transpose(x: Array, /) -> Array:
     """Return a view of the matrices (..., m, n) of `x` transposed: (..., n, m); also `x.mT`."""
 
+def cond(x: Array, /, p: Any = ...) -> Array:
+    """Condition of matrices: (..., m, n) to (...), real; infinite for singular ones."""
+
 def matrix_norm(x: Array, /, *, keepdims: builtins.bool = ..., ord: Any = ...) -> Array:
     """Norm of matrices, the last two axes: (..., m, n) to (...)."""
 
@@ -104,9 +107,6 @@ def cross(x1: Array, x2: Array, /, *, axis: int = ...) -> Array:
 
 def matrix_power(x: Array, n: int, /) -> Array:
     """Matrix to the power `n`, an int: (..., m, m) to (..., m, m), the dtype of `x`."""
-
-def cond(x: Array, /, p: Any = ...) -> Array:
-    """Condition of matrices: (..., m, n) to (...), real; infinite for singular ones."""
 
 def eigvalsh(x: Array, /) -> Array:
     """Eigenvalues, rising and real, of Hermitian matrices: (..., n, n) to (..., n)."""

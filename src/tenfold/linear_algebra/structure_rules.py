@@ -236,6 +236,8 @@ def _has_structure(match: Match, *, on_left: bool) -> bool:
 
 def _selects(matrix: NodeView, *, on_left: bool) -> bool:
     """Whether a product with a matrix takes rows of its right operand, or columns of its left."""
+    if 0 in matrix.shape:
+        return False
     if matrix.has_structure and Structure.SELECTION in matrix.structure:
         return on_left or Structure.ORTHOGONAL in matrix.structure
     if on_left or matrix.op is not permute_dims:

@@ -16,7 +16,9 @@ from tenfold.core.op import BoundCall, Inferred
 from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.shape_rules import broadcast, normalize_count, product
 from tenfold.errors import ShapeError
+from tenfold.ops import reduce
 from tenfold.ops.complex import conj
+from tenfold.ops.joining import stack
 from tenfold.ops.linalg import (
     SINGULAR,
     check_rhs,
@@ -26,19 +28,20 @@ from tenfold.ops.linalg import (
     solve_members,
 )
 from tenfold.ops.lu_and_triangular import triangular_solve
-from tenfold.ops.movement import matrix_transpose
+from tenfold.ops.movement import expand_dims, matrix_transpose, squeeze
+from tenfold.ops.pad import pad
 
 
 def _banded_rule(types: tuple[Type, ...], lower: int, upper: int) -> Inferred:
-    stack, rows, order = matrices(types[0].shape)
+    lengths, rows, order = matrices(types[0].shape)
     rhs = types[1].shape
     if rows != lower + upper + 1:
         rule = f"{rows} diagonals are not {lower} below and {upper} above the main one"
         raise ShapeError("", rule, remedy="give bands (..., lower + upper + 1, n)")
     check_rhs(order, rhs)
     dtype = computation_dtype(types)
-    shape = rhs if len(rhs) == 1 else (*broadcast(stack, rhs[:-2]), *rhs[-2:])
-    shape = (*stack, *rhs) if len(rhs) == 1 else shape
+    shape = rhs if len(rhs) == 1 else (*broadcast(lengths, rhs[:-2]), *rhs[-2:])
+    shape = (*lengths, *rhs) if len(rhs) == 1 else shape
     return Inferred(((shape, dtype),), (dtype, dtype))
 
 
@@ -47,16 +50,16 @@ def _banded_reference(bands: np.ndarray, x2: np.ndarray, lower: int, upper: int)
     from scipy import linalg  # imported only where it is used
 
     rhs = x2[:, None] if x2.ndim == 1 else x2
-    stack = np.broadcast_shapes(bands.shape[:-2], rhs.shape[:-2])
-    every = np.broadcast_to(bands, (*stack, *bands.shape[-2:]))
-    result = np.array(np.broadcast_to(rhs, (*stack, *rhs.shape[-2:])))
-    for at in np.ndindex(*stack) if result.size else ():
+    lengths = np.broadcast_shapes(bands.shape[:-2], rhs.shape[:-2])
+    every = np.broadcast_to(bands, (*lengths, *bands.shape[-2:]))
+    result = np.array(np.broadcast_to(rhs, (*lengths, *rhs.shape[-2:])))
+    for at in np.ndindex(*lengths) if result.size else ():
         try:
             result[at] = linalg.solve_banded(
                 (lower, upper), every[at], result[at], check_finite=False
             )
         except np.linalg.LinAlgError:
-            singular = np.zeros(stack, bool)
+            singular = np.zeros(lengths, bool)
             singular[at] = True
             raise refuse_singular("the bands", bands.shape, bands.dtype, singular) from None
     return result[..., 0] if x2.ndim == 1 else result
@@ -70,6 +73,28 @@ def _banded_multiply_adds(types: tuple[Type, ...], lower: int, upper: int) -> in
     return product(types[0].shape[:-2]) * types[0].shape[-1] * per_row
 
 
+def _shifted(x: Array, by: int) -> Array:
+    """Return matrices whose row j is row j + `by` of `x`, 0 where there is none."""
+    n = x.shape[-2]
+    by = max(-n, min(by, n))
+    padded = pad(x, [(0, 0)] * (x.ndim - 2) + [(max(-by, 0), max(by, 0)), (0, 0)])
+    return padded[..., max(by, 0) : max(by, 0) + n, :]
+
+
+def _banded_back(
+    g: Array, y: Array, bands: Array, x2: Array, lower: int, upper: int
+) -> tuple[Array, Array]:
+    """As for other matrices, of whose elements those on the diagonals are kept."""
+    vector, count = x2.ndim == 1, lower + upper + 1
+    columns, solution = (expand_dims(z, -1) if vector else z for z in (g, y))
+    rows = conj(bands[..., None])
+    adjoints = [_shifted(rows[..., count - 1 - i, :, :], i - lower) for i in range(count)]
+    rhs = solve_banded((upper, lower), stack([x[..., 0] for x in adjoints], axis=-2), columns)
+    products = [_shifted(rhs, i - upper) * conj(solution) for i in range(count)]
+    diagonals = stack([reduce.sum(x, axis=-1) for x in products], axis=-2)
+    return -diagonals, squeeze(rhs, -1) if vector else rhs
+
+
 @operation(
     rule=_banded_rule,
     reference=_banded_reference,
@@ -79,6 +104,7 @@ def _banded_multiply_adds(types: tuple[Type, ...], lower: int, upper: int) -> in
     multiply_adds=_banded_multiply_adds,
     namespace="linalg",
     batch=solve_members,
+    vjp=_banded_back,
 )
 def solve_banded(l_and_u: tuple[int, int], ab: Array, b: Array, /) -> BoundCall:
     """Solve equations whose matrices have `l_and_u` = (l, u) diagonals below and above the main

@@ -20,6 +20,7 @@ from tenfold.dtypes import FLOAT64, INT64
 from tenfold.errors import ShapeError, message
 from tenfold.ops import philox, rejection
 from tenfold.ops.bounds_checks import known_values
+from tenfold.ops.gamma_derivatives import gamma_slope
 from tenfold.ops.random import (
     array_operand,
     checked_stream,
@@ -30,7 +31,9 @@ from tenfold.ops.random import (
     random,
     with_all_axes,
 )
+from tenfold.ops.reduce import sum as sum_
 from tenfold.ops.rejection import Elements
+from tenfold.ops.reshaping import reshape
 from tenfold.ops.sorting import searchsorted
 from tenfold.settings import checked_device
 
@@ -170,10 +173,34 @@ def _is_sample(good: Any, bad: Any, sample: Any) -> Any:
     return (good >= 0) & (bad >= 0) & (sample >= 0) & (sample <= good + bad)
 
 
+def _aligned(x: Any, y: Array, size: Shape) -> Any:
+    """Return a parameter with the axes of the numbers `y`, of which `size` are the last."""
+    if isinstance(x, Array) and x.ndim <= y.ndim - len(size):
+        return reshape(x, (*x.shape, *(1,) * len(size)))
+    return x
+
+
+def _cotangent(term: Array, x: Any, size: Shape) -> Array | None:
+    """Return the sum of terms of all numbers for each element of a parameter; None for numbers."""
+    if not isinstance(x, Array):
+        return None
+    shape = _aligned(x, term, size).shape
+    shape = (1,) * (term.ndim - len(shape)) + shape
+    axes = tuple(axis for axis in range(term.ndim) if shape[axis] != term.shape[axis])
+    return reshape(sum_(term, axis=axes, keepdims=True) if axes else term, x.shape)
+
+
+def _gamma_back(
+    g: Array, y: Array, key: Any, draw: Any, shape: Any, size: Shape, *_: Any
+) -> tuple[Array | None, ...]:
+    slope = gamma_slope(_aligned(shape, y, size), y)
+    return None, None, _cotangent(g * slope, shape, size)
+
+
 STANDARD_GAMMA = Sampler("standard_gamma", rejection.gamma, is_not_negative, "shape >= 0", (2.5,))
 
 
-@operation(**STANDARD_GAMMA.facts)
+@operation(**STANDARD_GAMMA.facts, vjp=_gamma_back)
 def standard_gamma(
     key: int | Array,
     draw: int | Array,
@@ -192,6 +219,35 @@ def standard_gamma(
     return STANDARD_GAMMA.bind(key, draw, (shape,), size, stream)
 
 
+@operation(**STANDARD_GAMMA.facts, public=False)
+def gamma_of_sum(
+    key: Any, draw: Any, /, shape: Any, size: Shape | None = None, *, stream: int = 0
+) -> BoundCall:
+    """Return the sum of gamma numbers that were drawn as shares: it does not depend on these. It
+    has no derivative: there are no second ones of shares.
+    """
+    stream = (stream + 3 * rejection.VARIABLE_STREAMS) % philox.STREAMS
+    return STANDARD_GAMMA.bind(key, draw, (shape,), size, stream)
+
+
+def _beta_back(
+    g: Array, y: Array, key: Any, draw: Any, a: Any, b: Any, size: Shape, stream: int, *_: Any
+) -> tuple[Array | None, ...]:
+    """As shares of gamma numbers, whose sum is drawn."""
+    total = gamma_of_sum(key, draw, a + b, size, stream=stream)
+    by_a = g * (1 - y) / total * gamma_slope(_aligned(a, y, size), y * total)
+    by_b = -g * y / total * gamma_slope(_aligned(b, y, size), (1 - y) * total)
+    return None, None, _cotangent(by_a, a, size), _cotangent(by_b, b, size)
+
+
+def _dirichlet_back(
+    g: Array, y: Array, key: Any, draw: Any, alpha: Array, size: Shape, stream: int, *_: Any
+) -> tuple[Array | None, ...]:
+    total = gamma_of_sum(key, draw, sum_(alpha, axis=-1), size[:-1], stream=stream)[..., None]
+    centred = g - sum_(g * y, axis=-1, keepdims=True)
+    return None, None, _cotangent(centred / total * gamma_slope(alpha, y * total), alpha, size)
+
+
 BETA = Sampler(
     "beta",
     rejection.beta,
@@ -202,7 +258,7 @@ BETA = Sampler(
 )
 
 
-@operation(**BETA.facts)
+@operation(**BETA.facts, vjp=_beta_back)
 def beta(
     key: int | Array,
     draw: int | Array,
@@ -516,7 +572,7 @@ DIRICHLET = Sampler(
 )
 
 
-@operation(**DIRICHLET.facts)
+@operation(**DIRICHLET.facts, vjp=_dirichlet_back)
 def dirichlet(
     key: int | Array,
     draw: int | Array,

@@ -4,7 +4,7 @@ Hermitian matrices `linalg.eigh` is faster and more accurate.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,11 @@ from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, as_stack, operation
 from tenfold.core.shape_rules import Shape, product
 from tenfold.dtypes import COMPLEX64, COMPLEX128, real_part
-from tenfold.ops.linalg import computation_dtype, square
+from tenfold.ops.complex import conj
+from tenfold.ops.create import eye
+from tenfold.ops.diagonal_tril_triu import diag_embed
+from tenfold.ops.linalg import adjoint, computation_dtype, diagonal, solve, square
+from tenfold.ops.selection import where
 from tenfold.ops.svd_eig import NOT_FINITE
 
 
@@ -46,6 +50,25 @@ def _eig_reference(x: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(np.linalg.eig(x))
 
 
+def _eig_back(g: tuple[Any, Any], y: tuple[Array, Array], x: Array) -> tuple[Array]:
+    """Boeddeker, Hanebrink, Drude, Heymann, Haeb-Umbach 2017, "On the computation of complex-valued
+    gradients", 4.2; vectors keep their norms, and their phases. Those of equal values have none.
+    """
+    (g_values, g_vectors), (values, vectors) = g, y
+    inner: Any = 0 if g_values is None else diag_embed(g_values)
+    if g_vectors is not None:
+        gaps = conj(values[..., None, :] - values[..., :, None])
+        is_same = eye(x.shape[-1], dtype=np.bool_, device=x.device)
+        turned = adjoint(vectors) @ g_vectors
+        lengths = adjoint(vectors) @ vectors * diagonal(turned)[..., None, :]
+        inner = inner + where(is_same, 0, (turned - lengths) / where(is_same, 1, gaps))
+    return (solve(adjoint(vectors), inner @ adjoint(vectors)),)
+
+
+def _values_of_eig(x: Array) -> Array:
+    return eig(x)[0]
+
+
 _SQUARE_SAMPLES = (
     SampleCall(((3, 3),)),
     SampleCall(((2, 4, 4),)),
@@ -63,6 +86,7 @@ _SQUARE_SAMPLES = (
     namespace="linalg",
     batch_params=as_stack,
     samples=_SQUARE_SAMPLES,
+    expression=_values_of_eig,
 )
 def eigvals(x: Array, /) -> BoundCall:
     """Eigenvalues of square matrices, complex and in no order: (..., n, n) to (..., n).
@@ -90,6 +114,7 @@ def eigvals(x: Array, /) -> BoundCall:
     namespace="linalg",
     batch_params=as_stack,
     samples=_SQUARE_SAMPLES,
+    vjp=_eig_back,
 )
 def eig(x: Array, /) -> BoundCall:
     """Eigenvalues and eigenvectors of square matrices, complex: (..., n) and (..., n, n).

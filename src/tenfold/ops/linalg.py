@@ -24,9 +24,12 @@ from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.core.structure import Structure, inverse_structure
 from tenfold.dtypes import FLOAT64, HALF_DTYPES, kind_of, promote, real_part
 from tenfold.errors import DTypeError, MatrixError, ShapeError, UnsupportedError
-from tenfold.ops import diagonal_tril_triu
+from tenfold.ops import diagonal_tril_triu, reduce
 from tenfold.ops.batch_rules import Members
-from tenfold.ops.complex import conj, real
+from tenfold.ops.cast import convert
+from tenfold.ops.complex import conj, imag
+from tenfold.ops.create import eye, zeros_like
+from tenfold.ops.joining import concat
 from tenfold.ops.movement import expand_dims, matrix_transpose, permute_dims, squeeze
 from tenfold.ops.reshaping import reshape
 from tenfold.ops.selection import where
@@ -152,7 +155,7 @@ def _solve_reference(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
         raise _singular_or_original("x1", x1, error) from None
 
 
-def _adjoint(x: Array) -> Array:
+def adjoint(x: Array) -> Array:
     """Return the conjugate transposes of matrices."""
     return conj(matrix_transpose(x))
 
@@ -165,42 +168,116 @@ def solve_back(
     """
     vector = x2.ndim == 1
     columns, solution = (expand_dims(z, -1) if vector else z for z in (g, y))
-    rhs = solve(_adjoint(x1), columns)
-    return -(rhs @ _adjoint(solution)), squeeze(rhs, -1) if vector else rhs
+    rhs = solve(adjoint(x1), columns)
+    return -(rhs @ adjoint(solution)), squeeze(rhs, -1) if vector else rhs
 
 
 def _solved_back(g: Array, y: Array, x1: Array, x2: Array) -> tuple[Array, Array]:
     return solve_back(solve, g, y, x1, x2)
 
 
-def _in_lower_triangle(x: Array) -> Array:
-    """Return the cotangents of Hermitian matrices as those of their lower triangles alone."""
-    whole = x + _adjoint(x)
-    diagonals = diagonal_tril_triu.diag_embed(diagonal(real(x)))
-    return diagonal_tril_triu.tril(whole, -1) + diagonals
+def _hermitian_part(x: Array) -> Array:
+    """Return the mean of matrices and their adjoints: what the cotangent of a Hermitian one is."""
+    return (x + adjoint(x)) / 2
+
+
+def _skew(x: Array) -> Array:
+    return x - adjoint(x)
+
+
+def _diagonal_matrix(x: Array) -> Array:
+    return diagonal_tril_triu.diag_embed(x)
+
+
+def _gaps(values: Array, sums: Any = 1) -> Array:
+    """Return `values[j] - values[i]` times sums for all pairs, with 1 on the diagonal."""
+    gaps = (values[..., None, :] - values[..., :, None]) * sums
+    return gaps + eye(values.shape[-1], dtype=values.dtype, device=values.device)
 
 
 def _cholesky_back(g: Array, y: Array, x: Array, upper: bool) -> tuple[Array]:
     """Murray 2016, "Differentiation of the Cholesky decomposition", equation 10."""
-    factor, cotangent = (_adjoint(y), _adjoint(g)) if upper else (y, g)
-    inner = diagonal_tril_triu.tril(_adjoint(factor) @ cotangent)
-    inner = inner - diagonal_tril_triu.diag_embed(diagonal(inner)) / 2
-    left = solve(_adjoint(factor), inner)
-    lower = _in_lower_triangle(_adjoint(solve(_adjoint(factor), _adjoint(left))))
-    return (_adjoint(lower) if upper else lower,)
+    factor, cotangent = (adjoint(y), adjoint(g)) if upper else (y, g)
+    inner = diagonal_tril_triu.tril(adjoint(factor) @ cotangent)
+    inner = inner - _diagonal_matrix(diagonal(inner)) / 2
+    left = solve(adjoint(factor), inner)
+    return (_hermitian_part(solve(adjoint(factor), adjoint(left))),)
 
 
 def _eigh_back(g: tuple[Any, Any], y: tuple[Array, Array], x: Array) -> tuple[Array]:
-    """Giles 2008, 3.1, for different eigenvalues; those of equal ones have no derivative."""
+    """Giles 2008, 3.1; vectors of equal values have no derivative: not finite."""
     (g_values, g_vectors), (values, vectors) = g, y
     inner: Any = 0
     if g_values is not None:
-        inner = diagonal_tril_triu.diag_embed(g_values)
+        inner = _diagonal_matrix(g_values)
     if g_vectors is not None:
-        gaps = values[..., None, :] - values[..., :, None]
-        turns = where(gaps == 0, 0, 1 / where(gaps == 0, 1, gaps))
-        inner = inner + turns * (_adjoint(vectors) @ g_vectors)
-    return (_in_lower_triangle(vectors @ inner @ _adjoint(vectors)),)
+        turned = _skew(adjoint(vectors) @ g_vectors) / 2
+        inner = inner + turned / _gaps(values)
+    return (_hermitian_part(vectors @ inner @ adjoint(vectors)),)
+
+
+def _qr_back(g: tuple[Any, Any], y: tuple[Array, Array], x: Array, mode: str) -> tuple[Array]:
+    """Roberts, Roberts 2020, "QR and LQ decomposition matrix backpropagation algorithms for square,
+    wide, and deep matrices", section 3; the diagonal of R stays real.
+    """
+    (g_q, g_r), (q, r) = g, y
+    rows, columns = matrices(x.shape)[1:]
+    inner = rows if rows < columns else columns
+    if q.shape[-1] > inner:
+        if g_q is not None:
+            raise _no_derivative(
+                "qr", "Q of mode='complete' has columns that are free", "mode='reduced'"
+            )
+        q, r, g_r = q[..., :inner], r[..., :inner, :], g_r[..., :inner, :]
+    g_q = zeros_like(q) if g_q is None else g_q
+    g_r = zeros_like(r) if g_r is None else diagonal_tril_triu.triu(g_r)
+    head, g_head, tail = r[..., :inner], g_r[..., :inner], g_r[..., inner:]
+    if columns > inner:
+        g_q = g_q + convert(x, q.dtype)[..., inner:] @ adjoint(tail)
+    along, turns = adjoint(q) @ g_q, g_head @ adjoint(head)
+    lower = diagonal_tril_triu.tril(_skew(along - turns))
+    turns = turns + lower - _diagonal_matrix(diagonal(lower)) / 2 - along
+    g_x = adjoint(solve(head, adjoint(g_q + q @ turns)))
+    return (concat([g_x, q @ tail], axis=-1) if columns > inner else g_x,)
+
+
+def _no_derivative(name: str, rule: str, mode: str) -> UnsupportedError:
+    remedy = f"take {mode}, or tn.stop_gradient of what is free"
+    return UnsupportedError(f"linalg.{name}", f"it has no derivative: {rule}", remedy=remedy)
+
+
+def _svd_back(
+    g: tuple[Any, Any, Any], y: tuple[Array, Array, Array], x: Array, full_matrices: bool
+) -> tuple[Array]:
+    """Wan, Zhang 2019, "Automatic differentiation for complex valued SVD"; a phase that both
+    vectors may have is shared in halves. Vectors of equal values, and of 0, have no derivative.
+    """
+    (g_u, g_s, g_vh), (u, s, vh) = g, y
+    count = s.shape[-1]
+    if u.shape[-1] > count or vh.shape[-2] > count:
+        if (u.shape[-1] > count and g_u is not None) or (vh.shape[-2] > count and g_vh is not None):
+            rule = "vectors that belong to no singular value are free"
+            raise _no_derivative("svd", rule, "full_matrices=False")
+        u, vh = u[..., :count], vh[..., :count, :]
+    inner = 0 if g_s is None else _diagonal_matrix(convert(g_s, u.dtype))
+    if g_u is None and g_vh is None:
+        return (u @ inner @ vh,) if g_s is not None else (zeros_like(u @ vh),)
+    g_u = zeros_like(u) if g_u is None else g_u
+    g_v = zeros_like(adjoint(vh)) if g_vh is None else adjoint(g_vh)
+    v, row, column = adjoint(vh), s[..., None, :], s[..., :, None]
+    left, right = adjoint(u) @ g_u, vh @ g_v
+    squares = _gaps(s, row + column)
+    turned = _skew(left) / squares * row + column * (_skew(right) / squares)
+    off = 1 - eye(count, dtype=s.dtype, device=s.device)
+    inner = inner + turned * off
+    if kind_of(u.dtype) == "c":
+        inner = inner + _diagonal_matrix(imag(diagonal(left) - diagonal(right)) / (2 * s) * 1j)
+    g_x = u @ inner @ vh
+    if u.shape[-2] > count:
+        g_x = g_x + (g_u - u @ left) / row @ vh
+    if v.shape[-2] > count:
+        g_x = g_x + u @ adjoint((g_v - v @ right) / row)
+    return (g_x,)
 
 
 _SQUARE_SAMPLES = (
@@ -224,7 +301,7 @@ _SQUARE_SAMPLES = (
     numpy=(np.linalg.inv,),
     batch_params=as_stack,
     samples=_SQUARE_SAMPLES,
-    vjp=lambda g, y, x: (-(_adjoint(y) @ g @ _adjoint(y)),),
+    vjp=lambda g, y, x: (-(adjoint(y) @ g @ adjoint(y)),),
 )
 def inv(x: Array, /) -> BoundCall:
     """Inverse of square matrices: (..., n, n) to (..., n, n), floating dtypes.
@@ -237,6 +314,10 @@ def inv(x: Array, /) -> BoundCall:
     [[0.5, 0.0], [0.0, 0.25]]
     """
     return BoundCall((array(x),))
+
+
+def _det_back(g: Array, y: Array, x: Array) -> tuple[Array]:
+    return (g[..., None, None] * conj(cofactors(x)),)
 
 
 def _determinant_rule(types: tuple[Type, ...]) -> Inferred:
@@ -255,7 +336,7 @@ def _determinant_rule(types: tuple[Type, ...]) -> Inferred:
     numpy=(np.linalg.det,),
     batch_params=as_stack,
     samples=_SQUARE_SAMPLES,
-    vjp=lambda g, y, x: ((g * conj(y))[..., None, None] * _adjoint(inv(x)),),
+    vjp=_det_back,
 )
 def det(x: Array, /) -> BoundCall:
     """Determinant of square matrices: (..., n, n) to (...), floating dtypes; 1 for n = 0.
@@ -466,6 +547,7 @@ _RECTANGULAR_SAMPLES = (
         *_RECTANGULAR_SAMPLES,
         *(s._replace(arguments={"mode": "complete"}) for s in _RECTANGULAR_SAMPLES),
     ],
+    vjp=_qr_back,
 )
 def qr(x: Array, /, *, mode: str = "reduced") -> BoundCall:
     """QR decomposition of (..., m, n): Q with orthonormal columns and R upper triangular, x = Q @
@@ -525,6 +607,7 @@ def _svd_multiply_adds(types: tuple[Type, ...], full_matrices: bool) -> int:
         *_RECTANGULAR_SAMPLES,
         *(s._replace(arguments={"full_matrices": False}) for s in _RECTANGULAR_SAMPLES),
     ],
+    vjp=_svd_back,
 )
 def svd(x: Array, /, *, full_matrices: bool = True) -> BoundCall:
     """Singular value decomposition of (..., m, n): x = U @ diag(S) @ Vh, S falling and real.
@@ -576,6 +659,58 @@ def eigh(x: Array, /) -> BoundCall:
     >>> tn.linalg.eigh(tn.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues.tolist()
     [1.0, 2.0]
     """
+    return BoundCall((array(x),))
+
+
+def _cofactors(x: np.ndarray) -> np.ndarray:
+    """By singular values, after rows and columns are scaled by powers of two; where two of the
+    values or more are rounding, all cofactors are 0. Stewart 1998, "On the adjugate matrix".
+    """
+    n = x.shape[-1]
+    if n < 2:
+        return np.ones_like(x)
+    scaled, exponents = x, 0
+    for axis in (-1, -2):
+        largest = np.abs(scaled).max(axis, keepdims=True)
+        powers = np.frexp(np.where(np.isfinite(largest) & (largest > 0), largest, 1))[1]
+        scaled = scaled * np.exp2(-powers)
+        exponents = exponents + powers.sum((-1, -2), keepdims=True) - powers
+    u, s, vh = np.linalg.svd(scaled)
+    s = np.where(s[..., -2:-1] > n * np.finfo(x.dtype).eps * s[..., :1], s, s[..., :1] * 0)
+    others = np.where(np.eye(n, dtype=bool), 1, s[..., None, :]).prod(-1)
+    signs = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+    result = signs * np.conj((u * others[..., None, :]) @ vh) * np.exp2(exponents)
+    return np.asarray(result + 0, x.dtype)  # 0.0 for -0.0
+
+
+def _cofactors_back(g: Array, y: Array, x: Array) -> tuple[Array]:
+    """In the bases of singular vectors, where second derivatives are products of all other values.
+    Those are quotients: a 0 counts as the smallest number.
+    """
+    u, s, vh = svd(x)
+    s = where(s == 0, float(np.finfo(s.dtype).tiny), s)
+    is_same = eye(s.shape[-1], dtype=np.bool_, device=s.device)
+    others = reduce.prod(where(is_same, 1, s[..., None, :]), axis=-1)
+    pairs = where(is_same, 0, others[..., :, None] / s[..., None, :])
+    signs = conj(det(u) * det(vh))[..., None, None]
+    inner = signs * (matrix_transpose(u) @ g @ matrix_transpose(vh))
+    sums = reduce.sum(pairs * diagonal(inner)[..., None, :], axis=-1)
+    return (u @ (_diagonal_matrix(sums) - pairs * matrix_transpose(inner)) @ vh,)
+
+
+@operation(
+    bind_depends_on="types",
+    rule=_same_shape,
+    reference=_cofactors,
+    can_fail=True,
+    remedy="look for NaN or infinity in the matrix",
+    multiply_adds=_per_matrix(lambda n: 12 * n**3),
+    public=False,
+    batch_params=as_stack,
+    vjp=_cofactors_back,
+)
+def cofactors(x: Array, /) -> BoundCall:
+    """Return the derivatives of determinants by the elements, for singular matrices, too."""
     return BoundCall((array(x),))
 
 

@@ -5,7 +5,7 @@ Takes stacks of matrices, hands on solutions and factors: library calls as in `o
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,13 +17,17 @@ from tenfold.core.scalar_ir import Body, ComplexElement, Element
 from tenfold.core.shape_rules import product
 from tenfold.core.structure import Structure
 from tenfold.ops.complex_parts import quotient, real_or_complex
+from tenfold.ops.create import zeros_like
 from tenfold.ops.diagonal_tril_triu import tril, triu
+from tenfold.ops.joining import concat
 from tenfold.ops.linalg import (
     SINGULAR,
+    adjoint,
     computation_dtype,
     matrices,
     refuse_singular,
     shared_matrix_solve_members,
+    solve,
     solve_back,
     solve_rule,
     solve_shapes,
@@ -181,6 +185,34 @@ def _lu_rule(types: tuple[Type, ...]) -> Inferred:
     return Inferred(tuple((shape, dtype) for shape in shapes), (dtype,))
 
 
+def _lu_back(
+    g: tuple[Any, Any, Any], y: tuple[Array, Array, Array], x: Array
+) -> tuple[Array | None]:
+    """De Hoog, Anderssen, Lukas 2011, "Differentiation of matrix functionals using triangular
+    factorization"; the exchanges of rows are constant.
+    """
+    (_, g_l, g_u), (p, lower, upper) = g, y
+    if g_l is None and g_u is None:
+        return (None,)
+    count = lower.shape[-1]
+    g_l = zeros_like(lower) if g_l is None else tril(g_l, -1)
+    g_u = zeros_like(upper) if g_u is None else triu(g_u)
+    head_l, head_u = adjoint(lower[..., :count, :]), adjoint(upper[..., :count])
+    below = beside = None
+    if lower.shape[-2] > count:  # below the square, L is x @ inv(U)
+        below = adjoint(solve(adjoint(head_u), adjoint(g_l[..., count:, :])))
+        head = g_u[..., :count] - adjoint(lower[..., count:, :]) @ below
+        g_u = concat([head, g_u[..., count:]], axis=-1)
+    if upper.shape[-1] > count:  # beside it, U is inv(L) @ x
+        beside = solve(head_l, g_u[..., count:])
+        g_l = g_l - beside @ adjoint(upper[..., count:])
+    inner = tril(head_l @ g_l[..., :count, :], -1) + triu(g_u[..., :count] @ head_u)
+    g_x = solve(head_l, adjoint(solve(adjoint(head_u), adjoint(inner))))
+    g_x = g_x if below is None else concat([g_x, below], axis=-2)
+    g_x = g_x if beside is None else concat([g_x, beside], axis=-1)
+    return (p @ g_x,)
+
+
 _LU_STRUCTURES = (
     Structure.SELECTION | Structure.ORTHOGONAL,
     Structure.LOWER | Structure.UNIT,
@@ -225,6 +257,7 @@ def _lu_multiply_adds(types: tuple[Type, ...]) -> int:
         SampleCall(((2, 2, 3),)),
         SampleCall(((0, 3),)),
     ],
+    vjp=_lu_back,
 )
 def lu(x: Array, /) -> BoundCall:
     """LU decomposition of (..., m, n) with row exchanges: x = P @ L @ U, floating dtypes.

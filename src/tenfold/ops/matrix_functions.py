@@ -22,12 +22,11 @@ from tenfold.core.shape_rules import normalize_axis, product
 from tenfold.dtypes import COMPLEX64, COMPLEX128, real_part
 from tenfold.errors import MatrixError, ShapeError
 from tenfold.ops.cast import convert
-from tenfold.ops.complex import conj
 from tenfold.ops.contract import matmul
 from tenfold.ops.create import zeros_like
 from tenfold.ops.joining import concat
-from tenfold.ops.linalg import computation_dtype, inv, solve, square
-from tenfold.ops.movement import matrix_transpose, permute_dims
+from tenfold.ops.linalg import adjoint, computation_dtype, inv, solve, square
+from tenfold.ops.movement import permute_dims
 from tenfold.ops.reshaping import reshape
 
 _SQUARE_SAMPLES = (
@@ -55,13 +54,18 @@ def _expm_reference(x: np.ndarray) -> np.ndarray:
     return result
 
 
-def _expm_back(g: Array, y: Array, x: Array) -> tuple[Array]:
-    """A block of the exponential of a block matrix (Mathias 1996, "A chain rule for matrix
-    functions and applications").
+def _block_matrix(g: Array, y: Array, x: Array) -> Array:
+    """Return the block matrix of which a function has the cotangent of `x` beside its diagonal
+    (Mathias 1996, "A chain rule for matrix functions and applications").
     """
-    n, adjoint = x.shape[-1], conj(matrix_transpose(convert(x, y.dtype)))
-    rows = [concat([adjoint, g], axis=-1), concat([zeros_like(adjoint), adjoint], axis=-1)]
-    return (expm(concat(rows, axis=-2))[..., :n, n:],)
+    diagonal = adjoint(convert(x, y.dtype))
+    rows = [concat([diagonal, g], axis=-1), concat([zeros_like(diagonal), diagonal], axis=-1)]
+    return concat(rows, axis=-2)
+
+
+def _expm_back(g: Array, y: Array, x: Array) -> tuple[Array]:
+    n = x.shape[-1]
+    return (expm(_block_matrix(g, y, x))[..., :n, n:],)
 
 
 @operation(
@@ -106,6 +110,11 @@ def _sqrtm_reference(x: np.ndarray) -> np.ndarray:
     return result
 
 
+def _sqrtm_back(g: Array, y: Array, x: Array) -> tuple[Array]:
+    n = x.shape[-1]
+    return (sqrtm(_block_matrix(g, y, x))[..., :n, n:],)
+
+
 @operation(
     bind_depends_on="types",
     rule=_sqrtm_rule,
@@ -114,6 +123,7 @@ def _sqrtm_reference(x: np.ndarray) -> np.ndarray:
     namespace="linalg",
     batch_params=as_stack,
     samples=_SQUARE_SAMPLES,
+    vjp=_sqrtm_back,
 )
 def sqrtm(x: Array, /) -> BoundCall:
     """Principal square root of square matrices, s @ s = x: (..., n, n), complex.

@@ -1,4 +1,4 @@
-"""Norms: norms of matrices and vectors, and traces.
+"""Norms: norms of matrices and vectors, conditions and traces.
 
 Takes stacks in any dtype, hands on numbers. Norms are library calls, in float32 for the half types
 and rounded once; a trace is the sum of a diagonal.
@@ -12,7 +12,7 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Inferred, SampleCall
-from tenfold.core.op_decorators import array, derived, operation
+from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.core.shape_rules import Axis, Shape, normalize_axes, normalize_axis, product, reduced
 from tenfold.dtypes import FLOAT64, compute_dtype, kind_of, real_part
 from tenfold.errors import MatrixError, ShapeError
@@ -20,6 +20,7 @@ from tenfold.ops import arithmetic, diagonal_tril_triu, reduce, svd_eig
 from tenfold.ops.batch_rules import Members
 from tenfold.ops.complex import abs2
 from tenfold.ops.elementary import sqrt
+from tenfold.ops.linalg import computation_dtype, inv, matrices, square
 from tenfold.ops.movement import expand_dims, moveaxis, permute_dims, squeeze
 from tenfold.ops.reduce import sum  # noqa: A004  # its public name
 from tenfold.ops.reshaping import reshape
@@ -278,3 +279,62 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Arr
     if x.ndim < 2:
         raise MatrixError("", f"shape {x.shape} is not a matrix", remedy="give at least two axes")
     return norm(x, ord=ord, axis=(-2, -1), keepdims=keepdims)
+
+
+def _cond_rule(types: tuple[Type, ...], order: Any) -> Inferred:
+    stack, rows, columns = matrices(types[0].shape)
+    dtype = computation_dtype(types)
+    if not rows or not columns:
+        text = f"matrices of {rows} x {columns} have no condition"
+        raise ShapeError("", text, remedy="give matrices with elements")
+    if order not in (None, 2.0, -2.0):
+        square(types[0].shape)
+    return Inferred(((stack, real_part(dtype)),), (dtype,))
+
+
+def _cond_reference(x: np.ndarray, order: Any) -> np.ndarray:
+    return np.asarray(np.linalg.cond(x, order))
+
+
+def _cond_by_norms(x: Array, order: Any) -> Array:
+    """Return the condition made of singular values, or of the norms of a matrix and its inverse."""
+    if order in (None, 2, -2):
+        values = svd_eig.svdvals(x)
+        largest, smallest = values[..., 0], values[..., -1]
+        return smallest / largest if order == -2 else largest / smallest
+    return matrix_norm(x, ord=order) * matrix_norm(inv(x), ord=order)
+
+
+ORDERS = (None, 1, -1, 2, -2, np.inf, -np.inf, "fro", "nuc")
+
+
+@operation(
+    rule=_cond_rule,
+    reference=_cond_reference,
+    can_fail=True,
+    remedy=svd_eig.NOT_FINITE,
+    multiply_adds=lambda types, _: svd_eig.svdvals_multiply_adds(types),
+    namespace="linalg",
+    numpy=(np.linalg.cond,),
+    batch_params=as_stack,
+    samples=[SampleCall(((3, 2),)), SampleCall(((2, 3, 3),)), SampleCall(((3, 3),), {"p": 1})],
+    expression=_cond_by_norms,
+)
+def cond(x: Array, /, p: Any = None) -> BoundCall:
+    """Condition of matrices: (..., m, n) to (...), real; infinite for singular ones.
+
+    With `p` None or 2 the largest singular value over the smallest, with -2 the inverse of that,
+    else norm(x, p) * norm(inv(x), p) of square matrices, for 1, -1, inf, -inf, "fro" and "nuc".
+    Raises ShapeError for another order, for matrices that are not square or have no elements,
+    DTypeError for halves, and LinAlgError at the wait where singular values do not converge.
+    Golub and Van Loan 2013, 2.6.2.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.cond(tn.asarray([[4.0, 0.0], [0.0, 2.0]])).item()
+    2.0
+    """
+    if isinstance(p, bool) or p not in ORDERS:
+        raise ShapeError(
+            "", f"matrices have no norm of order {p!r}", remedy=f"give one of {ORDERS}"
+        )
+    return BoundCall((array(x),), (float(p) if isinstance(p, (int, float)) else p,))

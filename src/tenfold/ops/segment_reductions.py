@@ -23,9 +23,11 @@ from tenfold.core.shape_rules import normalize_count
 from tenfold.dtypes import BFLOAT16, FLOAT64, compute_dtype, kind_of
 from tenfold.ops.arithmetic import divide, multiply_unfused
 from tenfold.ops.cast import astype, convert
-from tenfold.ops.create import ones
+from tenfold.ops.complex import conj
+from tenfold.ops.create import ones, ones_like
 from tenfold.ops.gathering import take
-from tenfold.ops.movement import expand_dims
+from tenfold.ops.joining import concat
+from tenfold.ops.movement import expand_dims, flip
 from tenfold.ops.segment_sum import (
     check_segments,
     refuse_out_of_bounds,
@@ -34,6 +36,7 @@ from tenfold.ops.segment_sum import (
     segment_sum,
 )
 from tenfold.ops.selection import where
+from tenfold.ops.sorting import argsort
 
 _REMEDY = "use ids from 0 to num_segments - 1, or give more segments"
 _SAMPLES = (
@@ -158,6 +161,40 @@ def segment_min(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall
     return BoundCall((x, segment_ids), (normalize_count(num_segments, "num_segments"),))
 
 
+def _products_before(rows: Array, ids: Array) -> Array:
+    """Return for each row the product of those before it of its segment; segments are in order. In
+    steps that double (Hillis, Steele 1986, "Data parallel algorithms").
+    """
+
+    def behind(x: Array, step: int) -> Array:
+        here = expand_dims(ids[step:] == ids[:-step], tuple(range(1, rows.ndim)))
+        return concat([ones_like(x[:step]), where(here, x[:-step], 1)], axis=0)
+
+    n, step = rows.shape[0], 1
+    if n < 2:
+        return ones_like(rows)
+    result = behind(rows, 1)
+    while step < n:
+        result, step = result * behind(result, step), 2 * step
+    return result
+
+
+def products_of_others(x: Array, ids: Array) -> Array:
+    """Return for each row the product of the other ones of its segment; segments are in order."""
+    after = flip(_products_before(flip(x, axis=0), flip(ids)), axis=0)
+    return _products_before(x, ids) * after
+
+
+def _segment_prod_back(
+    g: Array, y: Array, x: Array, ids: Array, num_segments: int
+) -> tuple[Array, None]:
+    """Multiply by the products of the rows before and behind: exact with zeros."""
+    order = argsort(ids)
+    rows = take(conj(convert(x, compute_dtype(y.dtype))), order, axis=0)
+    others = take(products_of_others(rows, take(ids, order)), argsort(order), axis=0)
+    return take(g, ids, axis=0) * others, None
+
+
 @operation(
     rule=segment_rule,
     reference=by_segment(np.multiply, lambda _: 1),
@@ -168,6 +205,7 @@ def segment_min(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall
     batch=segment_members,
     samples=_SAMPLES,
     section="indexing",
+    vjp=_segment_prod_back,
 )
 def segment_prod(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall:
     """Return the product of the rows of `x`, (n, ...), of each id of `segment_ids`, in order.

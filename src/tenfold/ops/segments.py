@@ -25,13 +25,21 @@ from tenfold.core.canonical_reduction import accumulation_dtypes
 from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import operation, refuse_unordered
 from tenfold.core.shape_rules import normalize_count
-from tenfold.dtypes import INT64
+from tenfold.dtypes import INT64, compute_dtype
 from tenfold.errors import ShapeError
+from tenfold.ops.arange import arange
 from tenfold.ops.batch_rules import Members
-from tenfold.ops.cast import astype
+from tenfold.ops.cast import astype, convert
+from tenfold.ops.complex import conj
 from tenfold.ops.joining import concat
 from tenfold.ops.reshaping import reshape
-from tenfold.ops.segment_reductions import by_segment, extreme_by_segment, highest, lowest
+from tenfold.ops.segment_reductions import (
+    by_segment,
+    extreme_by_segment,
+    highest,
+    lowest,
+    products_of_others,
+)
 from tenfold.ops.segment_sum import require_integers
 from tenfold.ops.selection import where
 
@@ -112,6 +120,13 @@ def _shares_of_rows(g: Array, y: Array, x: Array, offsets: Array) -> tuple[Array
     return where(wins, ragged_repeat(share, offsets, x.shape[0]), 0), None
 
 
+def _ragged_prod_back(g: Array, y: Array, x: Array, offsets: Array) -> tuple[Array, None]:
+    count = x.shape[0]
+    numbers = ragged_repeat(arange(y.shape[0], device=x.device), offsets, count)
+    others = products_of_others(conj(convert(x, compute_dtype(y.dtype))), numbers)
+    return ragged_repeat(g, offsets, count) * others, None
+
+
 _REDUCTION: dict[str, Any] = {"batch": _reduced_members, "samples": _SAMPLES, "public": False}
 
 
@@ -143,6 +158,7 @@ def ragged_sum(values: Array, offsets: Array, /) -> BoundCall:
     reference=_by_row(by_segment(np.multiply, lambda _: 1)),
     segments="product",
     **_REDUCTION,
+    vjp=_ragged_prod_back,
 )
 def ragged_prod(values: Array, offsets: Array, /) -> BoundCall:
     """Multiply the rows of `values`, (nnz, ...), between `offsets`, (m + 1,) integers.

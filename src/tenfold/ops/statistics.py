@@ -14,7 +14,7 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.core.op import SampleCall
-from tenfold.core.op_decorators import array, derived
+from tenfold.core.op_decorators import array, derived, elementwise
 from tenfold.core.shape_rules import Axis, normalize_axes, product
 from tenfold.dtypes import FLOAT64, compute_dtype, kind_of, real_part
 from tenfold.errors import DTypeError
@@ -127,6 +127,12 @@ def var(
     return convert(_variance(values, axis, correction, keepdims, ddof), real_part(result))
 
 
+@elementwise(public=False, partials=(lambda y, x: where(y == 0, 0, 0.5 / where(y == 0, 1, y)),))
+def root_of_variance(x: Array, /) -> Array:
+    """Return the square root, whose derivative at 0 is 0, as that of a norm is."""
+    return sqrt(x)
+
+
 @derived(reference=np.std, method=True, numpy=(np.std,), samples=_VARIANCE_SAMPLES)
 def std(
     x: Array,
@@ -146,7 +152,8 @@ def std(
     [1.0, 0.0]
     """
     values, result = _to_computation_dtype(x)
-    return convert(sqrt(_variance(values, axis, correction, keepdims, ddof)), real_part(result))
+    variance = _variance(values, axis, correction, keepdims, ddof)
+    return convert(root_of_variance(variance), real_part(result))
 
 
 @derived(samples=(*SAMPLES, SampleCall(((2, 0),), {"axis": 1})))

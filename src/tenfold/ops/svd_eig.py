@@ -12,17 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import BoundCall, Inferred, SampleCall
+from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.core.shape_rules import product
-from tenfold.dtypes import kind_of, real_part
+from tenfold.dtypes import real_part
 from tenfold.errors import ShapeError
-from tenfold.ops.cast import astype
-from tenfold.ops.complex import abs2, conj
+from tenfold.ops.cast import astype, convert
+from tenfold.ops.complex import abs2
 from tenfold.ops.contract import matmul
-from tenfold.ops.create import zeros
+from tenfold.ops.create import eye, zeros
 from tenfold.ops.indexing import get_item
 from tenfold.ops.linalg import (
+    adjoint,
     check_rhs,
     computation_dtype,
     computation_dtype_of,
@@ -31,8 +32,8 @@ from tenfold.ops.linalg import (
     square,
     svd,
 )
-from tenfold.ops.movement import matrix_transpose
 from tenfold.ops.reduce import count_nonzero, max, sum  # noqa: A004  # their public names
+from tenfold.ops.reshaping import broadcast_to
 from tenfold.ops.selection import where
 
 NOT_FINITE = "look for NaN or infinity in the matrix"
@@ -91,7 +92,7 @@ def _svdvals_rule(types: tuple[Type, ...]) -> Inferred:
     return Inferred((((*stack, min(rows, columns)), real_part(dtype)),), (dtype,))
 
 
-def _svdvals_multiply_adds(types: tuple[Type, ...]) -> int:
+def svdvals_multiply_adds(types: tuple[Type, ...]) -> int:
     """2 m n^2 - 2 n^3 / 3 for the longer m: Golub and Van Loan 2013, table 8.6.1."""
     stack, rows, columns = matrices(types[0].shape)
     m, n = sorted((rows, columns), reverse=True)
@@ -110,7 +111,7 @@ def _svdvals_back(g: Array, y: Array, x: Array) -> tuple[Array]:
     reference=np.linalg.svdvals,
     can_fail=True,
     remedy=NOT_FINITE,
-    multiply_adds=_svdvals_multiply_adds,
+    multiply_adds=svdvals_multiply_adds,
     namespace="linalg",
     numpy=(np.linalg.svdvals,),
     batch_params=as_stack,
@@ -183,15 +184,57 @@ def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
     return count_nonzero(values > _cutoff(x, values, rtol), axis=-1)
 
 
-def _adjoint(x: Array) -> Array:
-    transposed: Array = matrix_transpose(x)
-    return conj(transposed) if kind_of(x.dtype) == "c" else transposed
-
-
 def _reciprocals(values: Array, cutoff: Array) -> Array:
     """1 over the singular values above the cutoff, 0 for the others."""
     is_nonzero = values > cutoff
     return where(is_nonzero, 1 / where(is_nonzero, values, 1), 0)
+
+
+def _minimum_norm_back(
+    g: Array, y: Array, _: Array, x1: Array, x2: Array, u: Array, weights: Array, vh: Array
+) -> tuple[Array | None, ...]:
+    """Golub, Pereyra 1973, "The differentiation of pseudo-inverses and nonlinear least squares
+    problems", equation 4.12: the rank stays as it is.
+    """
+    rows = eye(x1.shape[-2], dtype=x1.dtype, device=x1.device)
+    identity = broadcast_to(rows, (*x1.shape[:-1], x1.shape[-2]))
+    value = adjoint(vh) @ (weights * adjoint(u))
+    inverse = minimum_norm(value, x1, identity, u, weights, vh)
+    rhs = adjoint(inverse) @ g
+    matrix = (x2 - x1 @ y) @ adjoint(inverse @ rhs) - rhs @ adjoint(y)
+    matrix = matrix + adjoint(inverse) @ y @ adjoint(g - adjoint(x1) @ rhs)
+    return None, matrix, rhs, None, None, None
+
+
+@operation(
+    rule=lambda types: Inferred(
+        ((types[0].shape, types[0].dtype),), tuple([type_.dtype for type_ in types])
+    ),
+    reference=lambda values, *_: values,
+    kind=Kind.VIEW,
+    index_map=lambda shape: tuple((axis, 1, 0) for axis in range(len(shape))),
+    public=False,
+    batch_params=as_stack,
+    vjp=_minimum_norm_back,
+)
+def minimum_norm(
+    values: Array, x1: Array, x2: Array, u: Array, weights: Array, vh: Array, /
+) -> BoundCall:
+    """Return values that are the least-squares solution of smallest norm of `x1 @ x = x2`, by the
+    singular vectors of `x1` and the reciprocals of its singular values.
+    """
+    return BoundCall((values, x1, x2, u, weights, vh))
+
+
+def _least_squares(x1: Array, x2: Array, rtol: Any) -> tuple[Array, Array, Array]:
+    """Return the solution, the singular values, and the largest one that counts as 0."""
+    u, s, vh = svd(x1, full_matrices=False)
+    cutoff = _cutoff(x1, s, rtol)
+    weights = get_item(_reciprocals(s, cutoff), (Ellipsis, slice(None), None))
+    values = matmul(adjoint(vh), weights * matmul(adjoint(u), x2))
+    stack = values.shape[:-2]
+    operands = [broadcast_to(x, (*stack, *x.shape[-2:])) for x in (x1, x2, u, weights, vh)]
+    return minimum_norm(values, *operands), s, cutoff
 
 
 @derived(
@@ -217,9 +260,8 @@ def pinv(x: Array, /, *, rtol: Any = None) -> Array:
     if 0 in (rows, columns):
         dtype = computation_dtype_of(x)
         return zeros((*stack, columns, rows), dtype=dtype, device=x.device)
-    u, s, vh = svd(x, full_matrices=False)
-    weights = get_item(_reciprocals(s, _cutoff(x, s, rtol)), (Ellipsis, slice(None), None))
-    return matmul(_adjoint(vh), weights * _adjoint(u))
+    identity = eye(rows, dtype=computation_dtype_of(x), device=x.device)
+    return _least_squares(convert(x, identity.dtype), identity, rtol)[0]
 
 
 @derived(namespace="linalg", samples=[SampleCall(((3, 2), (3,))), SampleCall(((2, 3), (2, 2)))])
@@ -251,61 +293,9 @@ def lstsq(x1: Array, x2: Array, /, rcond: float | None = None) -> Any:
         s = zeros((*stack, 0), dtype=real_part(dtype), device=x1.device)
         rank = zeros(stack, dtype=np.int64, device=x1.device)
     else:
-        u, s, vh = svd(x1, full_matrices=False)
-        cutoff = _cutoff(x1, s, rcond)
-        weights = get_item(_reciprocals(s, cutoff), (Ellipsis, slice(None), None))
-        solution = matmul(_adjoint(vh), weights * matmul(_adjoint(u), rhs))
+        solution, s, cutoff = _least_squares(x1, rhs, rcond)
         rank = count_nonzero(s > cutoff, axis=-1)
     residuals = sum(abs2(rhs - matmul(x1, solution)), axis=-2)
     if x2.ndim == 1:
         solution, residuals = (get_item(result, (Ellipsis, 0)) for result in (solution, residuals))
     return LstsqResult(solution, residuals, rank, s)
-
-
-def _cond_rule(types: tuple[Type, ...], order: Any) -> Inferred:
-    stack, rows, columns = matrices(types[0].shape)
-    dtype = computation_dtype(types)
-    if not rows or not columns:
-        text = f"matrices of {rows} x {columns} have no condition"
-        raise ShapeError("", text, remedy="give matrices with elements")
-    if order not in (None, 2.0, -2.0):
-        square(types[0].shape)
-    return Inferred(((stack, real_part(dtype)),), (dtype,))
-
-
-def _cond_reference(x: np.ndarray, order: Any) -> np.ndarray:
-    return np.asarray(np.linalg.cond(x, order))
-
-
-ORDERS = (None, 1, -1, 2, -2, np.inf, -np.inf, "fro", "nuc")
-
-
-@operation(
-    rule=_cond_rule,
-    reference=_cond_reference,
-    can_fail=True,
-    remedy=NOT_FINITE,
-    multiply_adds=lambda types, _: _svdvals_multiply_adds(types),
-    namespace="linalg",
-    numpy=(np.linalg.cond,),
-    batch_params=as_stack,
-    samples=[SampleCall(((3, 2),)), SampleCall(((2, 3, 3),)), SampleCall(((3, 3),), {"p": 1})],
-)
-def cond(x: Array, /, p: Any = None) -> BoundCall:
-    """Condition of matrices: (..., m, n) to (...), real; infinite for singular ones.
-
-    With `p` None or 2 the largest singular value over the smallest, with -2 the inverse of that,
-    else norm(x, p) * norm(inv(x), p) of square matrices, for 1, -1, inf, -inf, "fro" and "nuc".
-    Raises ShapeError for another order, for matrices that are not square or have no elements,
-    DTypeError for halves, and LinAlgError at the wait where singular values do not converge.
-    Golub and Van Loan 2013, 2.6.2.
-
-    >>> import tenfold as tn
-    >>> tn.linalg.cond(tn.asarray([[4.0, 0.0], [0.0, 2.0]])).item()
-    2.0
-    """
-    if isinstance(p, bool) or p not in ORDERS:
-        raise ShapeError(
-            "", f"matrices have no norm of order {p!r}", remedy=f"give one of {ORDERS}"
-        )
-    return BoundCall((array(x),), (float(p) if isinstance(p, (int, float)) else p,))

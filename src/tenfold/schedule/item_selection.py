@@ -171,6 +171,8 @@ class _ItemBuilder:
         if kind in (ItemKind.SEGMENT_FOLD, ItemKind.REPEAT):
             self._add_segments(kind, position, node, inputs)
             return
+        if kind is ItemKind.VIEW:
+            inputs = inputs[:1]  # further ones are for derivatives
         axis = node.params[0] if kind is ItemKind.SCAN else -1
         self._add(ScheduleItem(kind, position, type_.shape, type_.dtype, inputs, reads, axis))
 

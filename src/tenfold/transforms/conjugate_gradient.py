@@ -11,20 +11,28 @@ Takes the matrix, of any storage kind, or the function that multiplies by it; ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from tenfold._native import Array
+from tenfold.caches import LruCache
+from tenfold.core.op import exact_params
+from tenfold.core.pytree import flatten
 from tenfold.dtypes import INT64, kind_of
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.interop.asarray import asarray
 from tenfold.ops.cast import convert
 from tenfold.ops.complex import real
 from tenfold.ops.contract import matmul, vecdot
-from tenfold.ops.create import zeros
+from tenfold.ops.create import zeros, zeros_like
 from tenfold.ops.elementary import sqrt
 from tenfold.ops.selection import maximum, where
+from tenfold.ops.stop_gradient import stop_gradient
 from tenfold.transforms.control_flow import while_loop
+from tenfold.transforms.custom_vjp import custom_vjp
+from tenfold.transforms.derivatives import vjp
+from tenfold.transforms.trace_cache import cached_trace
 
 
 class CGResult(NamedTuple):
@@ -53,6 +61,9 @@ def cg(
     default. Returns (x, iterations, residual), named: the residual is its norm as the recurrence
     keeps it. Look at it: nothing is raised where the steps do not suffice.
 
+    The derivative of x by `b`, `A` and what the function `A` reads is by a solve of the same
+    tolerance; the solution does not depend on `x0` and `M`, and the other results are constants.
+
     Lazy: one `tn.while_loop`, of one plan. Raises ShapeError for shapes that do not fit, and
     DTypeError for integers and halves. Hestenes and Stiefel 1952; the names are SciPy's.
 
@@ -65,11 +76,84 @@ def cg(
     b = asarray(b)
     x = zeros(b.shape, dtype=b.dtype, device=b.device) if x0 is None else asarray(x0)
     _check(b, x)
-    times, precondition = _multiply_by("A", A, b), _multiply_by("M", M, b)
+    matrix, preconditioner = _operator("A", A, b), _operator("M", M, b)
+    loop = partial(_iterate, matrix, preconditioner, rtol, atol, maxiter)
+    found = loop(b, x, matrix.arrays, preconditioner.arrays, from_zero=x0 is None)
+    limits: tuple[Any, ...] = (rtol, atol, maxiter)
+    key = matrix.key, preconditioner.key, exact_params(limits)
+    is_known = not any(isinstance(value, Array) for value in limits)
+    solved = _solved.get(key) if is_known else None
+    if solved is None:
+        solved = _solved[key] = _differentiated(loop, matrix)
+    values = stop_gradient(found[0])
+    return CGResult(solved(values, b, matrix.arrays, preconditioner.arrays), *found[1:])
+
+
+class _Operator(NamedTuple):
+    """A linear function of vectors, and the arrays that it reads."""
+
+    times: Callable[[Array, Sequence[Array]], Array]
+    arrays: Sequence[Array]
+    key: Any
+
+
+_solved: LruCache[Any, custom_vjp] = LruCache(
+    64, "conjugate gradients", "equal solves have one operation, so that these are batched"
+)
+
+
+def _differentiated(loop: Callable[..., tuple[Array, ...]], matrix: _Operator) -> custom_vjp:
+    """Return the function from a solution to itself, with the derivative of `A @ x = b`."""
+
+    @custom_vjp
+    def solved(values: Array, *_: Any) -> Array:
+        return values
+
+    def forward(values: Array, b: Array, arrays: Any, others: Any) -> Any:
+        return values, (solved(values, b, arrays, others), arrays, others)
+
+    def backward(residuals: Any, g: Array) -> Any:
+        x, arrays, others = residuals
+        values = loop(g, zeros_like(x), arrays, others, from_zero=True)[0]
+        rhs = solved(stop_gradient(values), g, arrays, others)
+        leaves, structure = flatten(arrays)  # of a storage kind the components
+        floating = [at for at, leaf in enumerate(leaves) if kind_of(leaf.dtype) in "fc"]
+
+        def product(*parts: Array) -> Array:
+            replaced = dict(zip(floating, parts, strict=True))
+            values = [replaced.get(at, leaf) for at, leaf in enumerate(leaves)]
+            return matrix.times(x, structure.unflatten(values))
+
+        terms = list(map(zeros_like, leaves))
+        pulled = vjp(product, *(leaves[at] for at in floating))[1](-rhs) if floating else ()
+        for at, term in zip(floating, pulled, strict=True):
+            terms[at] = term
+        return None, rhs, structure.unflatten(terms), None
+
+    solved.defvjp(forward, backward)
+    return solved
+
+
+def _iterate(
+    matrix: _Operator,
+    preconditioner: _Operator,
+    rtol: Any,
+    atol: Any,
+    maxiter: int | None,
+    b: Array,
+    x: Array,
+    arrays: Sequence[Array],
+    others: Sequence[Array],
+    *,
+    from_zero: bool,
+) -> tuple[Array, ...]:
+    def times(y: Array) -> Array:
+        return matrix.times(y, arrays)
+
     norm_of_b = _norm(b)
     x = where(norm_of_b == 0, zeros((), dtype=b.dtype, device=b.device), convert(x, b.dtype))
-    r = b if x0 is None else b - times(x)
-    z = precondition(r)
+    r = b if from_zero else b - times(x)
+    z = preconditioner.times(r, others)
     tolerance = maximum(rtol * norm_of_b, atol)
     start = {
         "x": x, "r": r, "p": z, "rho": vecdot(r, z), "norm": _norm(r),
@@ -86,7 +170,7 @@ def cg(
         q = times(p)
         alpha = state["rho"] / vecdot(p, q)
         r = state["r"] - alpha * q
-        z = precondition(r)
+        z = preconditioner.times(r, others)
         rho = vecdot(r, z)
         return {
             "x": state["x"] + alpha * p, "r": r, "p": z + rho / state["rho"] * p, "rho": rho,
@@ -94,7 +178,7 @@ def cg(
         }  # fmt: skip
 
     final = while_loop(is_far, step, start)
-    return CGResult(*(final[name] for name in ("x", "steps", "norm")))
+    return tuple([final[name] for name in ("x", "steps", "norm")])
 
 
 def _check(b: Array, x: Array) -> None:
@@ -115,17 +199,23 @@ def _norm(r: Array) -> Array:
     return sqrt(real(square) if kind_of(r.dtype) == "c" else square)
 
 
-def _multiply_by(name: str, matrix: Any, b: Array) -> Callable[[Array], Array]:
+def _operator(name: str, matrix: Any, b: Array) -> _Operator:
     """Return the function that multiplies a vector by a matrix, in the dtype of `b`."""
     if matrix is None:
-        return lambda x: x
+        return _Operator(lambda x, _: x, (), None)
     if not isinstance(matrix, Array) and callable(matrix):
-        return lambda x: convert(asarray(matrix(x)), b.dtype)
+        traced = cached_trace("tn.linalg.cg", lambda x: asarray(matrix(x)), (b,))
+        body = traced.callee.subgraph
+        return _Operator(
+            lambda x, arrays: convert(body.apply([x, *arrays])[0], x.dtype),
+            tuple(traced.trace.captured_arrays()),
+            traced.callee,
+        )
     array = asarray(matrix)
     if array.shape != (*b.shape, *b.shape):
         rule = f"{name} of shape {array.shape} is not square, or does not fit b"
         raise ShapeError("linalg.cg", rule, [array, b], "give a matrix (n, n) and b of length n")
-    return lambda x: convert(matmul(array, x), b.dtype)
+    return _Operator(lambda x, arrays: convert(matmul(arrays[0], x), x.dtype), (array,), "a matrix")
 
 
 __all__ = ["CGResult", "cg"]

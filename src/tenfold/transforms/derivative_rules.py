@@ -145,6 +145,9 @@ class DeferredRecipe(NamedTuple):
     placeholders: tuple[Array, ...]
     result: Array
     """The contribution as an array, made of the placeholders in place of the arrays."""
+    of_stacks: Callable[[Array, Any], Array] | None
+    """From the stacks of the arrays of many; of slices, from that of their values in the order of
+    where they begin, and that. None if there is no sum of stacks."""
 
 
 def _recorded(term: Deferred, node: Node) -> DeferredRecipe:
@@ -158,16 +161,25 @@ def _recorded(term: Deferred, node: Node) -> DeferredRecipe:
             return term._replace(left=left, right=right)
 
         made = make_product(left, right, None).array()
-        return DeferredRecipe(make_product, (term.left, term.right), (left, right), made)
+        of_stacks = _array_of_stacks(term) if term.is_stackable else None
+        return DeferredRecipe(make_product, (term.left, term.right), (left, right), made, of_stacks)
     op, shape = node.op, term.shape
 
     def make_slice(values: Array, params: Any) -> Deferred:
         return SliceTerm(values, (op.reads(shape, params), values.shape), shape)
 
     values = stand_in(term.values)
-    return DeferredRecipe(
-        make_slice, (term.values,), (values,), make_slice(values, node.params).array()
+    made = make_slice(values, node.params).array()
+    of_stacks = term._replace(values=values).of_stacks if term.is_row else None
+    return DeferredRecipe(make_slice, (term.values,), (values,), made, of_stacks)
+
+
+def _array_of_stacks(term: ProductTerm) -> Callable[[Array, Array], Array]:
+    like = term._replace(
+        left=_native.placeholder(_native.node_of(term.left).type),
+        right=_native.placeholder(_native.node_of(term.right).type),
     )
+    return lambda left, right: like.of_stacks(left, right).array()
 
 
 class _DifferentiatedNode:

@@ -24,13 +24,15 @@ from tenfold.core.index_map import whole_slice
 from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Kind
 from tenfold.core.pytree import TreeDef, flatten
+from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, RunError, ShapeError
 from tenfold.interop.asarray import asarray
 from tenfold.ops.arithmetic import add, positive
 from tenfold.ops.create import ones, zeros
 from tenfold.ops.indexing import capture, slice_view
-from tenfold.transforms.cotangent_sum import Deferred, total_of
+from tenfold.ops.joining import stack
+from tenfold.transforms.cotangent_sum import Deferred, sum_of_stack, total_of
 from tenfold.transforms.derivative_rules import contributions, recorded_contributions
 from tenfold.transforms.loop_carry import checked_callable
 
@@ -60,8 +62,8 @@ def pull_back(
     ) -> Any:
         return recorded_contributions(node, inputs, needs, types, pull_back)
 
-    rules = add.id, make_recipe, contribute, total_of
-    return _native.pull_back(outputs, cotangents, wrt, *rules, check)
+    rules = add.id, stack.id, make_recipe, contribute, total_of, sum_of_stack
+    return _native.pull_back(outputs, cotangents, wrt, rules, check)
 
 
 def grad_of(loss: Any, wrt: Any, cotangents: Any = None, missing: str = "zeros") -> Any:
@@ -312,7 +314,11 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
 
 
 def without_history(gradients: list[Array], sources: Sequence[Node]) -> list[Array]:
-    """Return gradients of which nothing keeps its history, unless other nodes are watched, too."""
+    """Return gradients of which nothing keeps its history, unless other nodes are watched, too, or
+    they are traced: what is traced may be differentiated.
+    """
+    if TRACE.get() is not None:
+        return gradients
     for node in sources:
         node.stop_watching()
     is_kept = any(_native.node_of(g).is_made_of_watched for g in gradients)

@@ -22,12 +22,14 @@ from tenfold.core.op import Op
 from tenfold.core.subgraph import Subgraph
 from tenfold.dtypes import kind_of
 from tenfold.ops.create import zeros
+from tenfold.ops.joining import concat
+from tenfold.ops.movement import expand_dims
 from tenfold.transforms.call_op import Callee, interned_callee
 from tenfold.transforms.derivatives import pull_back
 from tenfold.transforms.tangents import LinearMap
 
 
-def scan_back(op: Op[...], g: Any, _result: Any, *arguments: Any) -> list[Array | None]:
+def scan_back(op: Op[...], g: Any, result: Any, *arguments: Any) -> list[Array | None]:
     """Return the cotangents of the operands of a scan, by a scan in reverse."""
     *operands, step, carry_count, xs_count, length, reverse, device = arguments
     body: Subgraph = step.subgraph
@@ -56,10 +58,12 @@ def scan_back(op: Op[...], g: Any, _result: Any, *arguments: Any) -> list[Array 
         ],
         body.rule,
     )
-    storing = [*body.outputs[:carry_count], *body.inputs[:carry_count]]
-    stored = Subgraph(body.name, storing, body.inputs, body.rule)
-    params = carry_count, xs_count, length, reverse, device
-    carries = _apply(op, operands, (interned_callee(stored), *params))[carry_count:]
+    carries = _carries_in_rows(body, operands[:carry_count], result, reverse=reverse)
+    if carries is None:
+        storing = [*body.outputs[:carry_count], *body.inputs[:carry_count]]
+        stored = Subgraph(body.name, storing, body.inputs, body.rule)
+        params = carry_count, xs_count, length, reverse, device
+        carries = _apply(op, operands, (interned_callee(stored), *params))[carry_count:]
     starts = [_zeros(body.inputs[at]) if given[at] is None else given[at] for at in carried]
     results = _apply(
         op,
@@ -73,6 +77,20 @@ def scan_back(op: Op[...], g: Any, _result: Any, *arguments: Any) -> list[Array 
     )
     found = dict(zip([*carried, *captured, *rows], results, strict=True))
     return [found.get(at) for at in range(len(operands))]
+
+
+def _carries_in_rows(
+    body: Subgraph, first: Sequence[Array], result: Any, *, reverse: bool
+) -> list[Array] | None:
+    """Return the carries before each step where all of them are rows of the result, else None."""
+    carries = []
+    for node, before in zip(body.outputs[: len(first)], first, strict=True):
+        known = [at for at in range(len(first), len(body.outputs)) if body.outputs[at] == node]
+        if not known or node.type.shape != before.shape or node.type.dtype != before.dtype:
+            return None
+        rows, start = result[known[0]], expand_dims(before)
+        carries.append(concat([rows[1:], start] if reverse else [start, rows[:-1]]))
+    return carries
 
 
 def cond_back(op: Op[...], g: Any, _result: Any, *arguments: Any) -> list[Array | None]:

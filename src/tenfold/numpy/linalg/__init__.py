@@ -181,7 +181,7 @@ def matrix_rank(
 def cond(x: Any, p: Any = None) -> Array:
     """Return the condition numbers of matrices. Computes at the call."""
     matrices = as_array(x)
-    return at_call(svd_eig.cond(matrices, p), matrices)
+    return at_call(norms.cond(matrices, p), matrices)
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
