@@ -137,6 +137,19 @@ class Walk {
         return nodes;
     }
 
+    // Nodes that are made of a wanted one, of which no cotangent goes on: the first ones.
+    nb::list cut() const {
+        constexpr std::size_t MAX_CUTS = 16;
+        nb::list nodes;
+        for (const Visited& visited : visited_) {
+            auto depends = [&](uint32_t input) { return visited_[input].depends; };
+            if (visited.depends || !std::ranges::any_of(inputs(visited), depends)) continue;
+            nodes.append(nb::cast(NodeHandle{visited.node}));
+            if (nb::len(nodes) == MAX_CUTS) break;
+        }
+        return nodes;
+    }
+
     void add_to(Node* node, Ref<Node> cotangent) {
         Visited& visited = visited_[position_of(node)];
         if (visited.depends) add_term(visited, {.first = std::move(cotangent)});
@@ -416,14 +429,14 @@ class Walk {
 
 // pull_back(outputs, cotangents, wanted, rules, check) -> for each wanted node its cotangent, or
 // None. A cotangent of None is that of an output that has none. `rules` are the members of
-// Rules. `check`, if there is one, gets the computed nodes whose history is forgotten, before
-// anything is made.
+// Rules. `check`, if there is one, gets the computed nodes whose history is forgotten, and those
+// of which no cotangent goes on, before anything is made.
 nb::list pull_back(nb::handle outputs, const nb::list& cotangents, nb::handle wanted,
                    nb::handle rules, nb::handle check) {
     const std::vector<Node*> output_nodes = nodes_from(outputs), wanted_nodes = nodes_from(wanted);
     auto op = [&](std::size_t at) { return find_op(nb::cast<uint32_t>(nb::object(rules[at]))); };
     Walk walk(output_nodes, wanted_nodes, {{op(0), op(1), rules[4], rules[5]}, rules[2], rules[3]});
-    if (!check.is_none()) check(walk.forgotten());
+    if (!check.is_none()) check(walk.forgotten(), walk.cut());
     for (std::size_t i = 0; i < output_nodes.size(); ++i)
         if (!cotangents[i].is_none())
             walk.add_to(output_nodes[i], Ref<Node>(node_of(cotangents[i].ptr())));

@@ -409,12 +409,12 @@ def pull_back(
     cotangents: Sequence[Array | None],
     wanted: Sequence[Node],
     rules: tuple[Any, ...],
-    check: Callable[[Sequence[Node]], None] | None,
+    check: Callable[[Sequence[Node], Sequence[Node]], None] | None,
 ) -> list[Array | None]:
     """Return the cotangents of the wanted nodes, those of the outputs given; None: nothing.
 
     `rules` are the ops `add` and `stack`, the recipe and the rule of one node, the sum of contributions, that of a stack.
-    `check` gets the nodes whose history is forgotten, before anything is made.
+    `check` gets the nodes whose history is forgotten, and the first of which no cotangent goes on, before anything is made.
     """
 
 def cache_kind_rule(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import re
 import sys
 from typing import Any
 
@@ -574,8 +575,25 @@ def test_operation_without_derivative_names_its_line() -> None:
     def f(x: Any) -> Any:
         return tn.while_loop(lambda carry: carry < 10, lambda carry: carry * x, x)
 
-    with pytest.raises(UnsupportedError, match=r"while_loop: it has no derivative, and .*\.py:\d+"):
+    with pytest.raises(UnsupportedError, match=r"it has no derivative in reverse, and .*\.py:\d+"):
         tn.grad(f)(2.0)
+
+
+def test_explain_lists_what_a_derivative_did_not_go_through() -> None:
+    x = tn.asarray([1.5, 2.5])
+
+    def f(x: Any) -> Any:
+        whole = tn.astype(tn.astype(x, tn.int32), tn.float64)
+        return tn.sum(x * tn.floor(x) * whole + tn.stop_gradient(x))
+
+    text = tn.explain(tn.grad(f)(x), stage="expression")
+    assert "not differentiated: floor" in text
+    assert "whose derivative is 0" in text
+    assert re.search(r"not differentiated: astype at .*\.py:\d+, whose result is int32", text)
+    assert "not differentiated: stop_gradient" in text
+    assert "not differentiated" not in tn.explain(tn.grad(lambda x: tn.sum(x * x))(x))
+    zero = tn.grad_of(tn.sum(tn.round(x)), x)
+    assert "not differentiated: round" in tn.explain(zero, stage="expression")
 
 
 def test_functions_of_python_have_no_derivative() -> None:

@@ -17,6 +17,7 @@ optimised: 3 nodes, 1 rewrite: negative-twice 1
 from __future__ import annotations
 
 from tenfold._native import Node
+from tenfold.core.gradient_cuts import cut_lines
 from tenfold.core.graph import Graph, type_text
 from tenfold.core.op import Kind
 from tenfold.inspect.snapshot import Snapshot
@@ -34,7 +35,8 @@ def expression_text(snapshot: Snapshot) -> str:
         f"kind {kind.name}, device {snapshot.device}"
     )
     lines = [f"  {graph.line(i)}" for i in ends(range(len(graph)))]
-    return "\n".join([head, *with_gap(lines, len(graph), "node")])
+    cuts = cut_lines(graph.nodes[output] for output in graph.outputs)
+    return "\n".join([head, *with_gap(lines, len(graph), "node"), *cuts])
 
 
 def optimised_text(snapshot: Snapshot) -> str:

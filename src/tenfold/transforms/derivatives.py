@@ -20,6 +20,7 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array, Node, Scope, Type
 from tenfold.core.callable_signature import name_of
+from tenfold.core.gradient_cuts import note_cuts
 from tenfold.core.index_map import whole_slice
 from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Kind
@@ -41,12 +42,13 @@ def pull_back(
     outputs: Sequence[Node],
     cotangents: Sequence[Array | None],
     wrt: Sequence[Node],
-    check: Callable[[Sequence[Node]], None] | None = None,
+    check: Callable[[Sequence[Node], Sequence[Node]], None] | None = None,
 ) -> list[Array | None]:
     """Return the cotangents of `wrt`; None for a node that no output depends on.
 
     The walk is native (`native/python/derivative_walk.cpp`): the rules below run where it meets an
-    operation on new Types. `check` gets the nodes whose history is forgotten, before.
+    operation on new Types. `check` gets the nodes whose history is forgotten, and the first of which
+    no cotangent goes on, before.
     """
 
     def contribute(node: Node, g: Any, inputs: Sequence[Node], needs: tuple[bool, ...]) -> Any:
@@ -95,19 +97,30 @@ def grad_of(loss: Any, wrt: Any, cotangents: Any = None, missing: str = "zeros")
     check_floating("tn.grad_of", leaves)
     nodes = [_native.node_of(x) for x in leaves]
     outputs = [_native.node_of(x) for x in results]
-    terms = pull_back(outputs, seeds, nodes, _history_check(nodes))
-    return wrt_structure.unflatten(_terms_or_zeros(terms, nodes, missing))
+    check, cuts = _history_check(nodes), list[Node]()
+
+    def look(forgotten: Sequence[Node], cut: Sequence[Node]) -> None:
+        check(forgotten)
+        cuts.extend(cut)
+
+    terms = pull_back(outputs, seeds, nodes, look)
+    return wrt_structure.unflatten(_terms_or_zeros(terms, nodes, cuts, missing))
 
 
 def gradients_of(
     outputs: Sequence[Node], seeds: Sequence[Array], wrt: Sequence[Node]
 ) -> list[Array]:
     """Return the cotangents of `wrt`: zeros for a node that no output depends on."""
-    return _terms_or_zeros(pull_back(outputs, seeds, wrt), wrt)
+    cuts: list[Node] = []
+    terms = pull_back(outputs, seeds, wrt, lambda _, cut: cuts.extend(cut))
+    return _terms_or_zeros(terms, wrt, cuts)
 
 
 def _terms_or_zeros(
-    terms: Sequence[Array | None], wrt: Sequence[Node], missing: str = "zeros"
+    terms: Sequence[Array | None],
+    wrt: Sequence[Node],
+    cuts: Sequence[Node],
+    missing: str = "zeros",
 ) -> list[Array]:
     unreached = [at for at, term in enumerate(terms) if term is None]
     if missing == "error" and unreached:
@@ -115,12 +128,15 @@ def _terms_or_zeros(
         rule = f"the result does not depend on array {at} of wrt, or through integers alone"
         remedy = "leave it out, or ask for zeros with missing='zeros'"
         raise RunError("tn.grad_of", rule, [_native.array_of(wrt[at])], remedy)
-    return [
+    found = [
         zeros(node.type.shape, dtype=node.type.dtype, device=node.type.device)
         if term is None
         else term
         for node, term in zip(wrt, terms, strict=True)
     ]
+    if cuts:
+        note_cuts([_native.node_of(x) for x in found], cuts)
+    return found
 
 
 def _history_check(wrt: Sequence[Node]) -> Callable[[Sequence[Node]], None]:
