@@ -772,6 +772,27 @@ FOLDS = (
 
 MEANING = (
     Plant(
+        "derivatives: recipes of an endless loop hold in both directions",
+        "src/tenfold/transforms/derivative_rules.py",
+        "    if is_users or _is_forward_alone(node):",
+        "    if is_users or node.op.transforms.jvp is not None:",
+        ("transforms/test_jacobians.py",),
+    ),
+    Plant(
+        "derivatives: jacobian goes in the direction of more passes",
+        "src/tenfold/transforms/jacobians.py",
+        "return sum(x.size for x in sources) < sum(x.size for x in results)",
+        "return sum(x.size for x in sources) > sum(x.size for x in results)",
+        ("transforms/test_jacobians.py",),
+    ),
+    Plant(
+        "derivatives: a checkpoint is differentiated outside of itself",
+        "src/tenfold/transforms/checkpoint.py",
+        "        made = _native.apply(CHECKPOINT.id, inputs, (cached.callee, device))",
+        "        made = cached.trace.subgraph.apply(inputs)",
+        ("transforms/test_checkpoint.py",),
+    ),
+    Plant(
         "derivatives: a contribution is dropped",
         "src/tenfold/transforms/cotangent_sum.py",
         "    arrays += _products([term for term in terms if isinstance(term, ProductTerm)])",

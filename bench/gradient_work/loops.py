@@ -54,7 +54,10 @@ def scan_rows(rounds: int, _quick: bool, installed: set[str]) -> Iterator[Row]:
     """The row."""
     h, w, rows = inputs()
     given = [*map(tn.asarray, (h, w, rows))]
-    gradient = tn.value_and_grad(lambda *given: loss_of(tn, tn.scan, *given), argnums=(0, 1))
+    forward = tn.function(lambda *given: loss_of(tn, tn.scan, *given))
+    gradient = tn.function(
+        tn.value_and_grad(lambda *given: loss_of(tn, tn.scan, *given), argnums=(0, 1))
+    )
 
     def tenfold() -> Any:
         value, gradients = gradient(*given)
@@ -63,7 +66,7 @@ def scan_rows(rounds: int, _quick: bool, installed: set[str]) -> Iterator[Row]:
 
     turns: dict[str, Turn] = {
         "tenfold": tenfold,
-        "forward": lambda: loss_of(tn, tn.scan, *given).wait(),
+        "forward": lambda: forward(*given).wait(),
     }
     if "jax" in installed:
         jax, jnp = import_module("jax"), import_module("jax.numpy")

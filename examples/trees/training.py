@@ -50,18 +50,42 @@ def parameters(count: int, n: int, seed: int = 0, dtype: type = np.float32) -> P
     return Parameters(*(tn.asarray(draw.uniform(-1, 1, s).astype(dtype) / n**0.5) for s in shapes))
 
 
-@tn.function
-def cell(gates: tn.Array, below: list[tuple[tn.Array, tn.Array]]) -> tuple[tn.Array, tn.Array]:
-    """Return state and memory of a node, from `u @ state` and memory of its children."""
+Pair = tuple[tn.Array, tn.Array]
+"""`u @ state` and memory of a child; or their sums over several children, gated."""
+WIDEST = 4
+"""Children that one call takes: wide nodes are rare, and each signature is compiled."""
+
+
+def kept(gates: tn.Array, below: list[Pair]) -> Pair:
+    """Return the sums over children: of `u @ state`, and of what is not forgotten of memories."""
+    forget = slice(2 * gates.shape[0] // 4, 3 * gates.shape[0] // 4)
+    return added([(uh, tn.sigmoid(gates[forget] + uh[forget]) * c) for uh, c in below])
+
+
+def added(pairs: list[Pair]) -> Pair:
+    """Return the sum of pairs."""
+    states, memories = zip(*pairs, strict=True)
+    return sum(states[1:], states[0]), sum(memories[1:], memories[0])
+
+
+def closed(gates: tn.Array, below: list[Pair]) -> Pair:
+    """Return state and memory of a node, from the sums over its children."""
     n = gates.shape[0] // 4
-    total, memory = gates, None
-    for uh, c in below:
-        total = total + uh
-        kept = tn.sigmoid(gates[2 * n : 3 * n] + uh[2 * n : 3 * n]) * c
-        memory = kept if memory is None else memory + kept
-    written = tn.sigmoid(total[:n]) * tn.tanh(total[3 * n :])
-    memory = written if memory is None else memory + written
-    return tn.sigmoid(total[n : 2 * n]) * tn.tanh(memory), memory
+    for uh, _ in below:
+        gates = gates + uh
+    memory = tn.sigmoid(gates[:n]) * tn.tanh(gates[3 * n :])
+    for _, c in below:
+        memory = memory + c
+    return tn.sigmoid(gates[n : 2 * n]) * tn.tanh(memory), memory
+
+
+@tn.function
+def cell(gates: tn.Array, below: list[Pair]) -> Pair:
+    """Return state and memory of a node of few children."""
+    return closed(gates, [kept(gates, below)] if below else [])
+
+
+kept_of_some, sum_of_some, wide_cell = map(tn.function, (kept, added, closed))
 
 
 def roots(given: Parameters, rows: tn.Array, forest: Sequence[Tree]) -> tn.Array:
@@ -69,10 +93,20 @@ def roots(given: Parameters, rows: tn.Array, forest: Sequence[Tree]) -> tn.Array
     n, gates = rows.shape[1], iter(rows @ given.w + given.b)
     absent = tn.zeros(4 * n, dtype=rows.dtype), tn.zeros(n, dtype=rows.dtype)
 
-    def states(tree: Tree) -> tuple[tn.Array, tn.Array]:
+    def some(pairs: list[Pair]) -> Iterator[list[Pair]]:
+        for at in range(0, len(pairs), WIDEST):
+            part = pairs[at : at + WIDEST]
+            yield part + [absent] * (WIDEST - len(part))
+
+    def states(tree: Tree) -> Pair:
         own = next(gates)
         below = [(given.u @ h, c) for h, c in map(states, tree.children)]
-        return cell(own, padded(below, absent))
+        if len(below) <= WIDEST:
+            return cell(own, padded(below, absent))
+        parts = [kept_of_some(own, part) for part in some(below)]
+        while len(parts) > 1:
+            parts = [sum_of_some(part) for part in some(parts)]
+        return wide_cell(own, parts)
 
     return tn.stack([states(tree)[0] for tree in forest])
 

@@ -15,19 +15,17 @@ namespace {
 constexpr uint32_t NONE = SignaturePartition::NONE;
 constexpr std::size_t PREFETCH_DISTANCE = 12; // nodes on the way
 
-bool is_result_selector(const Node& node) { return node.op && !node.op->python; }
-
-// The index of a selector's result among the results of its input.
-uint32_t result_index(const Node& node) { return uint32_t(node.params->axes[0]); }
+// The index of a selector's result among the results of its input; NONE for another node.
+uint32_t selected_result(const Node& node) {
+    return node.op && !node.op->python ? uint32_t(node.params->axes[0]) : NONE;
+}
 
 class BatchAgenda {
   public:
     BatchAgenda(const LinearizedGraph& graph, uint8_t device, OpInterpreter& interpreter,
                 BatchCompiler* compiler)
         : graph_(graph), partition_(graph, device, compiler), interpreter_(interpreter),
-          compiler_(compiler), depth_(graph.nodes.size()), num_pending_inputs_(depth_.size()),
-          num_pending_readers_(depth_.size()), reader_offsets_(depth_.size()),
-          num_results_(depth_.size()), row_refs_(depth_.size()) {}
+          compiler_(compiler), states_(graph.nodes.size()) {}
 
     bool run() {
         if (!is_wide(graph_) || !add_nodes()) return false;
@@ -61,6 +59,15 @@ class BatchAgenda {
     struct RowRef {
         uint32_t result = NONE, row = 0;
     };
+    // Of one node: together, since a large graph does not fit the cache.
+    struct alignas(32) NodeState {
+        uint32_t depth = 0, num_pending_inputs = 0;
+        uint32_t num_pending_readers = 0; // left: readers to come
+        uint32_t reader_offset = 0;       // where its own begin in readers_
+        uint32_t num_results = 0;
+        uint32_t selected = NONE; // see selected_result
+        RowRef row_ref;
+    };
     struct Group : AgendaEntry {
         std::vector<uint32_t> ready;
         bool batchable = true;
@@ -76,41 +83,42 @@ class BatchAgenda {
     const Node& node(uint32_t position) const { return *entry(position).node; }
     bool add_nodes() {
         std::size_t num_batchable = 0;
-        for (uint32_t i = 0; i < depth_.size(); ++i) {
+        for (uint32_t i = 0; i < states_.size(); ++i) {
             graph_.prefetch(i);
             if (!partition_.add(i)) return false;
-            num_pending_readers_[i] = entry(i).num_uses;
+            states_[i].num_pending_readers = entry(i).num_uses;
             if (!partition_.is_pending(i)) continue;
-            num_results_[i] =
-                is_result_selector(node(i)) ? 1 : uint32_t(node(i).inference->results.size());
-            num_pending_readers_[i] += entry(i).live_out;
+            states_[i].selected = selected_result(node(i));
+            states_[i].num_results =
+                states_[i].selected != NONE ? 1 : uint32_t(node(i).inference->results.size());
+            states_[i].num_pending_readers += entry(i).live_out;
             ++num_pending_;
             for (uint32_t input : graph_.inputs(entry(i))) {
-                depth_[i] = std::max(depth_[i], depth_[input]);
+                states_[i].depth = std::max(states_[i].depth, states_[input].depth);
                 if (!partition_.is_pending(input)) continue;
-                ++num_pending_inputs_[i];
-                ++reader_offsets_[input];
+                ++states_[i].num_pending_inputs;
+                ++states_[input].reader_offset;
             }
-            ++depth_[i];
+            ++states_[i].depth;
             if (partition_.group(i) == NONE) continue;
             groups_.resize(partition_.num_groups());
             Group& group = groups_[partition_.group(i)];
             ++group.num_live;
-            group.sum_depths += depth_[i];
+            group.sum_depths += states_[i].depth;
             ++num_batchable;
         }
         if (compiler_ && !compiler_->goes_on && !are_enough(graph_, num_batchable, groups_.size()))
             return false;
         uint32_t end = 0;
-        for (uint32_t& offset : reader_offsets_) end = offset += end;
+        for (NodeState& state : states_) end = state.reader_offset += end;
         readers_.resize(end);
-        for (auto i = uint32_t(depth_.size()); i-- > 0;) {
+        for (auto i = uint32_t(states_.size()); i-- > 0;) {
             if (!partition_.is_pending(i)) continue;
             for (uint32_t input : graph_.inputs(entry(i)))
-                if (partition_.is_pending(input)) readers_[--reader_offsets_[input]] = i;
+                if (partition_.is_pending(input)) readers_[--states_[input].reader_offset] = i;
         }
-        for (uint32_t i = 0; i < depth_.size(); ++i)
-            if (partition_.is_pending(i) && num_pending_inputs_[i] == 0) mark_ready(i);
+        for (uint32_t i = 0; i < states_.size(); ++i)
+            if (partition_.is_pending(i) && states_[i].num_pending_inputs == 0) mark_ready(i);
         return true;
     }
 
@@ -138,9 +146,9 @@ class BatchAgenda {
     const Ref<Value>& value(uint32_t position) {
         if (entry(position).value) return entry(position).value;
         Ref<Value>& value = interpreter_.value(position);
-        const RowRef& row_ref = row_refs_[position];
+        const RowRef& row_ref = states_[position].row_ref;
         if (value || row_ref.result == NONE) return value;
-        for (std::size_t k = num_results_[position]; k-- > 0;) {
+        for (std::size_t k = states_[position].num_results; k-- > 0;) {
             Ref<Value> row = row_of(row_ref.result + k, row_ref.row, type_of(position, k));
             row->next = std::move(value);
             value = std::move(row);
@@ -157,24 +165,24 @@ class BatchAgenda {
             mark_computed(position);
             return true;
         }
-        if (is_result_selector(node(position))) {
+        if (states_[position].selected != NONE) {
             select_result(position);
         } else {
             for (uint32_t input : graph_.inputs(entry(position))) value(input);
             if (!interpreter_.compute_node(position)) return false;
         }
         mark_computed(position);
-        if (num_pending_readers_[position] == 0) release_row(position);
+        if (states_[position].num_pending_readers == 0) release_row(position);
         return true;
     }
 
     // One of the results of its input.
     void select_result(uint32_t position) {
-        uint32_t tuple = graph_.inputs(entry(position))[0], index = result_index(node(position));
-        RowRef& row_ref = row_refs_[position];
-        if (row_refs_[tuple].result != NONE) {
-            row_ref.result = row_refs_[tuple].result + index;
-            row_ref.row = row_refs_[tuple].row;
+        uint32_t tuple = graph_.inputs(entry(position))[0], index = states_[position].selected;
+        RowRef& row_ref = states_[position].row_ref;
+        if (states_[tuple].row_ref.result != NONE) {
+            row_ref.result = states_[tuple].row_ref.result + index;
+            row_ref.row = states_[tuple].row_ref.row;
             ++batch_results_[row_ref.result].num_pending_rows;
             return;
         }
@@ -190,34 +198,34 @@ class BatchAgenda {
         if (partition_.group(position) != NONE) {
             Group& group = groups_[partition_.group(position)];
             --group.num_live;
-            group.sum_depths -= depth_[position];
+            group.sum_depths -= states_[position].depth;
             active_.update(group, active_.contains(group));
         }
         for (uint32_t input : graph_.inputs(current))
-            if (--num_pending_readers_[input] == 0) release_row(input);
+            if (--states_[input].num_pending_readers == 0) release_row(input);
         interpreter_.release_inputs(position);
-        uint32_t end = position + 1 < depth_.size() ? reader_offsets_[position + 1]
-                                                    : uint32_t(readers_.size());
-        for (uint32_t at = reader_offsets_[position]; at < end; ++at)
-            if (--num_pending_inputs_[readers_[at]] == 0) mark_ready(readers_[at]);
+        uint32_t end = position + 1 < states_.size() ? states_[position + 1].reader_offset
+                                                     : uint32_t(readers_.size());
+        for (uint32_t at = states_[position].reader_offset; at < end; ++at)
+            if (--states_[readers_[at]].num_pending_inputs == 0) mark_ready(readers_[at]);
     }
 
     // Rows become values of their nodes at the end: then the number of live-out rows is known.
     void keep_live_out(uint32_t position) {
-        if (row_refs_[position].result == NONE) {
+        if (states_[position].row_ref.result == NONE) {
             publish(entry(position).node.get(), value(position));
             return;
         }
         live_out_rows_.push_back(position);
-        for (std::size_t k = 0; k < num_results_[position]; ++k)
-            ++batch_results_[row_refs_[position].result + k].num_live_out;
+        for (std::size_t k = 0; k < states_[position].num_results; ++k)
+            ++batch_results_[states_[position].row_ref.result + k].num_live_out;
     }
 
     void publish_live_out() {
         for (std::span<const uint32_t> remaining = live_out_rows_; !remaining.empty();) {
-            uint32_t result = row_refs_[remaining[0]].result;
+            uint32_t result = states_[remaining[0]].row_ref.result;
             auto is_other_batch = [&](uint32_t position) {
-                return row_refs_[position].result != result;
+                return states_[position].row_ref.result != result;
             };
             auto count =
                 std::size_t(std::ranges::find_if(remaining, is_other_batch) - remaining.begin());
@@ -229,32 +237,32 @@ class BatchAgenda {
     // All positions have one batch signature.
     void publish_rows(std::span<const uint32_t> positions) {
         std::vector<Ref<Value>> values(positions.size());
-        for (std::size_t k = num_results_[positions[0]]; k-- > 0;) {
-            const BatchResult& result = batch_results_[row_refs_[positions[0]].result + k];
+        for (std::size_t k = states_[positions[0]].num_results; k-- > 0;) {
+            const BatchResult& result = batch_results_[states_[positions[0]].row_ref.result + k];
             // A few live-out rows are copied, so that they do not keep the whole batch alive.
             bool copies = result.num_live_out * BATCHES.sparse_ratio < result.num_members;
             RowViews rows(*result.value, type_of(positions[0], k), positions.size(), copies);
             for (std::size_t i = 0; i < positions.size(); ++i)
-                values[i] = rows.row_value(row_refs_[positions[i]].row, std::move(values[i]));
+                values[i] = rows.row_value(states_[positions[i]].row_ref.row, std::move(values[i]));
         }
         for (std::size_t i = 0; i < positions.size(); ++i) {
             if (i + PREFETCH_DISTANCE < positions.size())
                 prefetch_node(entry(positions[i + PREFETCH_DISTANCE]).node.get());
             publish(entry(positions[i]).node.get(), std::move(values[i]));
-            if (--num_pending_readers_[positions[i]] == 0) release_row(positions[i]);
+            if (--states_[positions[i]].num_pending_readers == 0) release_row(positions[i]);
         }
     }
 
     const Ref<Type>& type_of(uint32_t position, std::size_t k) const {
         const Node& current = node(position);
-        return num_results_[position] == 1 ? current.type : current.inference->results[k];
+        return states_[position].num_results == 1 ? current.type : current.inference->results[k];
     }
 
     // Releases the rows of a dead node.
     void release_row(uint32_t position) {
-        const RowRef& row_ref = row_refs_[position];
+        const RowRef& row_ref = states_[position].row_ref;
         if (row_ref.result == NONE) return;
-        for (std::size_t k = 0; k < num_results_[position]; ++k)
+        for (std::size_t k = 0; k < states_[position].num_results; ++k)
             if (--batch_results_[row_ref.result + k].num_pending_rows == 0)
                 batch_results_[row_ref.result + k].value = nullptr;
     }
@@ -298,12 +306,14 @@ class BatchAgenda {
             batch_results_.push_back(
                 {std::move(result), uint32_t(members.size()), 0, uint32_t(members.size())});
         for (std::size_t row = 0; row < members.size(); ++row) {
-            row_refs_[members[row]].result = first;
-            row_refs_[members[row]].row = uint32_t(row);
+            states_[members[row]].row_ref.result = first;
+            states_[members[row]].row_ref.row = uint32_t(row);
         }
-        for (uint32_t position : members) {
-            mark_computed(position);
-            if (num_pending_readers_[position] == 0) release_row(position);
+        for (std::size_t i = 0; i < members.size(); ++i) {
+            if (i + PREFETCH_DISTANCE < members.size())
+                prefetch_for_write(&states_[members[i + PREFETCH_DISTANCE]]);
+            mark_computed(members[i]);
+            if (states_[members[i]].num_pending_readers == 0) release_row(members[i]);
         }
         return true;
     }
@@ -374,7 +384,7 @@ class BatchAgenda {
 
     // Refers to the value or row of a node that has been computed.
     StridedRef strided_ref(uint32_t position, int64_t bytes) {
-        const RowRef& row_ref = row_refs_[position];
+        const RowRef& row_ref = states_[position].row_ref;
         if (row_ref.result != NONE) {
             const Buffer& buffer = batch_results_[row_ref.result].value->buffers[0];
             return {buffer.allocation.get(), buffer.offset + row_ref.row * bytes, nullptr};
@@ -387,13 +397,7 @@ class BatchAgenda {
     SignaturePartition partition_;
     OpInterpreter& interpreter_;
     BatchCompiler* compiler_; // null: no batching
-    // One entry per node. Fields that are read together are adjacent: a large graph does not fit
-    // the cache.
-    std::vector<uint32_t> depth_, num_pending_inputs_,
-        num_pending_readers_;              // left: readers to come
-    std::vector<uint32_t> reader_offsets_; // where its own begin in readers_
-    std::vector<uint32_t> num_results_;
-    std::vector<RowRef> row_refs_;
+    std::vector<NodeState> states_;
     std::vector<Group> groups_;
     BatchHeap<Group> active_{0}; // with ready members
     uint64_t num_listings_ = 0;

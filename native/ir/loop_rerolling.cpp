@@ -283,10 +283,12 @@ class LoopRerolling {
     std::vector<Step> steps_;
 };
 
-// Whether steps cannot need one another: even the longest would be too many for the way down.
+// Whether steps cannot need one another: even the longest would be too many for the way down, or
+// calls lie side by side all the way.
 bool is_wide(const LinearizedGraph& graph) {
     constexpr std::size_t LONGEST_STEP = 2 * MAX_STEP_OPERATIONS;
-    return 2 * graph.nodes.size() > max_width(graph) * LONGEST_STEP * graph.depth;
+    return graph.num_calls > 2 * graph.depth ||
+           2 * graph.nodes.size() > max_width(graph) * LONGEST_STEP * graph.depth;
 }
 
 } // namespace

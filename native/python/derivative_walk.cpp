@@ -3,15 +3,13 @@
 // inputs is a recipe, which a rule in Python makes once for operands of equal Types.
 #include <algorithm>
 #include <memory>
-#include <numeric>
 #include <optional>
-#include <unordered_map>
 
 #include "ir/index_map.h"
+#include "ir/position_map.h"
 #include "memory/cache_registry.h"
 #include "memory/lru_cache.h"
-#include "python/op_recipe.h"
-#include "python/value_bindings.h"
+#include "python/contribution_sum.h"
 
 namespace tenfold::bindings {
 
@@ -21,24 +19,6 @@ constexpr std::size_t CAPACITY = 2048;
 // Numbers that differ from call to call are no constants of a recipe: after so many of one form
 // Python's rule is called.
 constexpr uint32_t MAX_NUMBERS = 8;
-constexpr std::size_t MAX_JOINED = 16;    // deferred contributions whose sum is a recipe
-constexpr uint64_t JOINED = ~uint64_t(0); // the first word of such a recipe
-constexpr std::size_t MAX_CHAIN = 8;      // contributions that are added one by one
-
-// A contribution that is made later: Python makes one of several.
-struct DeferredForm {
-    nb::object make; // from its arrays and the parameters of the call to Python's object
-    OpRecipe array;  // from its arrays to the contribution
-};
-
-// What a node contributes: an array, or the arrays of a deferred contribution.
-struct Term {
-    Ref<Node> first, second;
-    std::shared_ptr<const DeferredForm> form; // null for an array
-    Ref<Params> params;                       // of the call; of a deferred contribution
-    std::size_t index = 0;                    // of the result, where there are several
-};
-
 struct DerivativeRecipe {
     OpRecipe recipe; // its results are those of the terms, one or two of each
     std::vector<std::pair<std::size_t, std::shared_ptr<const DeferredForm>>> terms; // with counts
@@ -91,18 +71,20 @@ bool passes_cotangents(const Node& node) {
                                [](const Ref<Type>& type) { return is_inexact(*type); });
 }
 
+constexpr uint32_t NONE = ~uint32_t(0);
+
 // One node of the history of results.
 struct Visited {
     Ref<Node> node;
     uint32_t first_edge = 0, num_inputs = 0;
     bool is_wanted = false, depends = false;
-    std::vector<Term> terms{}; // what its users contribute
+    uint32_t first_term = NONE, last_term = NONE; // what its users contribute
 };
 
 // The rules in Python.
 struct Rules {
-    const Op* add;
-    nb::handle make_recipe, contribute, total;
+    SumRules sums;
+    nb::handle make_recipe, contribute;
 };
 
 class Walk {
@@ -120,10 +102,12 @@ class Walk {
             for (const Ref<Node>& input : inputs) edges_.push_back(position_of(input.get()));
         }
         // The number of a node is above those of its inputs.
-        order_.resize(visited_.size());
-        std::iota(order_.begin(), order_.end(), 0U);
-        std::ranges::stable_sort(order_, {},
-                                 [&](uint32_t at) { return visited_[at].node->creation_number(); });
+        std::vector<std::pair<uint64_t, uint32_t>> created;
+        created.reserve(visited_.size());
+        for (uint32_t at = 0; at < visited_.size(); ++at)
+            created.emplace_back(visited_[at].node->creation_number(), at);
+        std::ranges::sort(created);
+        for (const auto& [_, at] : created) order_.push_back(at);
         for (uint32_t at : order_) {
             Visited& visited = visited_[at];
             const bool is_reached = std::ranges::any_of(
@@ -155,39 +139,60 @@ class Walk {
 
     void add_to(Node* node, Ref<Node> cotangent) {
         Visited& visited = visited_[position_of(node)];
-        if (visited.depends) visited.terms.push_back({.first = std::move(cotangent)});
+        if (visited.depends) add_term(visited, {.first = std::move(cotangent)});
     }
 
     void run() {
         for (auto at = order_.rbegin(); at != order_.rend(); ++at) {
             Visited& visited = visited_[*at];
-            if (visited.is_wanted || visited.terms.empty() || hands_slices_on(visited)) continue;
-            sum_terms(visited);
-            if (!visited.node->op->python) { // one of several results
-                const auto index = std::size_t(visited.node->params->axes[0]);
-                visited_[inputs(visited)[0]].terms.push_back(
-                    {.first = std::move(cotangents_[0]), .index = index});
-                continue;
+            if (visited.is_wanted || visited.first_term == NONE) continue;
+            std::vector<Term> terms = take_terms(visited);
+            if (!hands_slices_on(visited, terms)) {
+                sum_terms(visited, terms);
+                if (visited.node->op->python)
+                    contribute(visited);
+                else // one of several results
+                    add_term(visited_[inputs(visited)[0]],
+                             {.first = std::move(cotangents_[0]),
+                              .index = std::size_t(visited.node->params->axes[0])});
             }
-            contribute(visited);
-            visited.terms = {};
+            terms.clear();
+            taken_ = std::move(terms); // the memory serves the next node
         }
     }
 
     nb::object cotangent_of(Node* wanted) {
         Visited& visited = visited_[position_of(wanted)];
-        if (visited.terms.empty()) return nb::none();
-        sum_terms(visited);
-        visited.terms.clear();
-        visited.terms.push_back({.first = cotangents_[0]}); // it may be asked for again
+        if (visited.first_term == NONE) return nb::none();
+        std::vector<Term> terms = take_terms(visited);
+        sum_terms(visited, terms);
+        add_term(visited, {.first = cotangents_[0]}); // it may be asked for again
         return nb::steal(new_array(cotangents_[0]));
     }
 
   private:
     uint32_t position_of(Node* node) {
-        auto [entry, is_new] = positions_.try_emplace(node, uint32_t(visited_.size()));
-        if (is_new) visited_.push_back({.node = Ref<Node>(node)});
-        return entry->second;
+        uint32_t position = positions_.find(node);
+        if (position != PositionMap::NONE) return position;
+        position = uint32_t(visited_.size());
+        positions_.put(node, position);
+        visited_.push_back({.node = Ref<Node>(node)});
+        return position;
+    }
+
+    void add_term(Visited& to, Term term) {
+        const auto at = uint32_t(terms_.size());
+        terms_.push_back({std::move(term), NONE});
+        (to.last_term == NONE ? to.first_term : terms_[to.last_term].next) = at;
+        to.last_term = at;
+    }
+
+    std::vector<Term> take_terms(Visited& visited) {
+        std::vector<Term> terms = std::move(taken_);
+        for (uint32_t at = visited.first_term; at != NONE; at = terms_[at].next)
+            terms.push_back(std::move(terms_[at].term));
+        visited.first_term = visited.last_term = NONE;
+        return terms;
     }
 
     std::span<const uint32_t> inputs(const Visited& visited) const {
@@ -204,152 +209,36 @@ class Walk {
         return needs && input < needs->size() && (*needs)[input] && is_inexact(*source.node->type);
     }
 
-    static Ref<Node> made(Ref<Node> node) {
-        if (!node) nb::raise_python_error();
-        return node;
-    }
-
     // An addition hands few slices on as they are: its operands may have other ones to join them.
-    bool hands_slices_on(Visited& visited) {
+    bool hands_slices_on(const Visited& visited, const std::vector<Term>& terms) {
         auto is_slice = [](const Term& term) { return term.form && !term.second; };
         auto is_like = [&](uint32_t at) {
             return !visited_[at].depends ||
                    visited_[at].node->type.get() == visited.node->type.get();
         };
-        if (visited.node->op != rules_.add || visited.terms.size() > MAX_CHAIN ||
-            !std::ranges::all_of(visited.terms, is_slice) ||
-            !std::ranges::all_of(inputs(visited), is_like))
+        if (visited.node->op != rules_.sums.add || terms.size() > MAX_CHAIN ||
+            !std::ranges::all_of(terms, is_slice) || !std::ranges::all_of(inputs(visited), is_like))
             return false;
         for (uint32_t at : inputs(visited))
-            if (visited_[at].depends)
-                std::ranges::copy(visited.terms, std::back_inserter(visited_[at].terms));
-        visited.terms = {};
+            for (const Term& term : terms)
+                if (visited_[at].depends) add_term(visited_[at], term);
         return true;
     }
 
     // Sets `cotangents_` to the sums of the contributions to each result; null: nothing.
-    void sum_terms(Visited& visited) {
+    void sum_terms(const Visited& visited, std::vector<Term>& terms) {
         const bool are_several = has_several_results(*visited.node);
         cotangents_.assign(are_several ? visited.node->inference->results.size() : 1, {});
         if (!are_several) {
-            cotangents_[0] = sum_of(visited.terms, visited.node->origin);
+            cotangents_[0] = sum_of(terms, rules_.sums, visited.node->origin);
             return;
         }
         for (std::size_t index = 0; index < cotangents_.size(); ++index) {
             std::vector<Term> own;
-            for (Term& term : visited.terms)
+            for (Term& term : terms)
                 if (term.index == index) own.push_back(std::move(term));
-            if (!own.empty()) cotangents_[index] = sum_of(own, visited.node->origin);
+            if (!own.empty()) cotangents_[index] = sum_of(own, rules_.sums, visited.node->origin);
         }
-    }
-
-    // Few arrays are added one by one, with one product; Python joins products and slices.
-    Ref<Node> sum_of(std::vector<Term>& terms, const Ref<Origin>& line) {
-        auto is_deferred = [](const Term& term) { return term.form != nullptr; };
-        const auto num_deferred = std::ranges::count_if(terms, is_deferred);
-        const bool is_product =
-            num_deferred == 1 && std::ranges::find_if(terms, is_deferred)->second != nullptr;
-        const bool are_few = terms.size() <= MAX_CHAIN && (!num_deferred || is_product);
-        if (terms.size() > 1 && !are_few) return joined(terms, line);
-        std::ranges::stable_partition(terms, [](const Term& term) { return !term.form; });
-        Ref<Node> sum;
-        for (Term& term : terms) {
-            Ref<Node> next = term.form ? array_of(term, line) : std::move(term.first);
-            if (sum) {
-                std::array<Node*, 2> both{sum.get(), next.get()};
-                next = made(make_node(rules_.add, both, {}, &line));
-            }
-            sum = std::move(next);
-        }
-        return sum;
-    }
-
-    // The sum as Python makes it, of few terms by a recipe.
-    Ref<Node> joined(const std::vector<Term>& terms, const Ref<Origin>& line) {
-        std::vector<Node*> given;
-        std::vector<std::size_t> seconds; // positions in `given`
-        RecipeWords words{JOINED};
-        bool has_kinds = false;
-        for (const Term& term : terms) {
-            given.push_back(term.first.get());
-            words.push_back(recipe_word(term.form.get()));
-            words.push_back(recipe_word(term.first->type.get()));
-            has_kinds |= term.first->type->storage != 0;
-            if (!term.second) {
-                if (term.form && term.params->starts.load())
-                    for (int64_t start : starts_of(*term.params).starts.span())
-                        words.push_back(uint64_t(start));
-                continue;
-            }
-            const auto known = std::ranges::find(given, term.second.get());
-            seconds.push_back(std::size_t(known - given.begin()));
-            if (known == given.end()) given.push_back(term.second.get());
-            words.push_back(recipe_word(term.second->type.get()));
-            words.push_back(seconds.back());
-        }
-        if (has_kinds || terms.size() > MAX_JOINED) return total_by_python(terms);
-        std::shared_ptr<DerivativeRecipe> recipe;
-        if (auto* found = recipes->find(words)) recipe = *found; // it may be evicted meanwhile
-        if (!recipe) recipe = record_joined(words, terms, given, seconds);
-        if (recipe->by_python) return total_by_python(terms);
-        std::vector<Ref<Node>> results;
-        if (!recipe->recipe.replay(given, results, nullptr, &line)) nb::raise_python_error();
-        return std::move(results[0]);
-    }
-
-    std::shared_ptr<DerivativeRecipe> record_joined(const RecipeWords& words,
-                                                    const std::vector<Term>& terms,
-                                                    const std::vector<Node*>& given,
-                                                    const std::vector<std::size_t>& seconds) {
-        auto recipe = std::make_shared<DerivativeRecipe>();
-        std::vector<Ref<Node>> owned;
-        std::vector<Node*> placeholders;
-        for (Node* node : given) {
-            recipe->types.push_back(node->type);
-            owned.push_back(placeholder_node(node->type));
-            placeholders.push_back(owned.back().get());
-        }
-        std::vector<Term> replaced = terms;
-        std::size_t at = 0, second = 0;
-        for (Term& term : replaced) {
-            recipe->terms.emplace_back(1, term.form);
-            if (term.params) recipe->all_params.push_back(term.params);
-            const bool is_new = term.second && seconds[second] == at + 1;
-            term.first = owned[at];
-            if (term.second) term.second = owned[seconds[second++]];
-            at += is_new ? 2 : 1;
-        }
-        Ref<Node> total = total_by_python(replaced);
-        Node* result = total.get();
-        recipe->by_python = !record_recipe(recipe->recipe, placeholders, {&result, 1}, true);
-        if (!recipes->find(words)) insert(words, recipe); // Python may have walked meanwhile
-        return recipe;
-    }
-
-    static Ref<Node> array_of(const Term& term, const Ref<Origin>& line) {
-        const std::array<Node*, 2> given{term.first.get(), term.second.get()};
-        std::vector<Ref<Node>> results;
-        const Params* slice =
-            term.params && term.params->starts.load() ? term.params.get() : nullptr;
-        if (!term.form->array.replay({given.data(), term.second ? 2U : 1U}, results, slice, &line))
-            nb::raise_python_error();
-        return std::move(results[0]);
-    }
-
-    Ref<Node> total_by_python(const std::vector<Term>& terms) {
-        nb::list objects;
-        for (const Term& term : terms) {
-            nb::object first = nb::steal(new_array(term.first));
-            if (term.form) {
-                nb::object params = nb::steal(params_to_python(term.params.get()));
-                first = term.second
-                            ? term.form->make(first, nb::steal(new_array(term.second)), params)
-                            : term.form->make(first, params);
-            }
-            objects.append(first);
-        }
-        nb::object total = rules_.total(objects);
-        return Ref<Node>(node_of(total.ptr()));
     }
 
     // Hands what a node contributes on to those of its inputs that depend on a wanted node.
@@ -400,11 +289,10 @@ class Walk {
             Visited& to = visited_[inputs(visited)[input++]];
             Ref<Node> first = to.depends ? std::move(made_[at]) : Ref<Node>();
             if (first && deferred)
-                to.terms.push_back({std::move(first),
-                                    count > 1 ? std::move(made_[at + 1]) : Ref<Node>(), deferred,
-                                    node->params});
+                add_term(to, {std::move(first), count > 1 ? std::move(made_[at + 1]) : Ref<Node>(),
+                              deferred, node->params});
             else if (first)
-                to.terms.push_back({.first = std::move(first)});
+                add_term(to, {.first = std::move(first)});
             at += count;
         }
     }
@@ -453,7 +341,7 @@ class Walk {
     }
 
     // `found`: placeholders, and for each input an Array, None, or (make, arrays, placeholders,
-    // result) of a deferred contribution.
+    // result, of_stacks) of a deferred contribution.
     static bool record_terms(DerivativeRecipe& recipe, nb::handle found, const Params* slice) {
         std::vector<Node*> results;
         for (nb::handle term : found[1]) {
@@ -468,6 +356,7 @@ class Walk {
                 Node* result = node_of(nb::object(term[3]).ptr());
                 form = std::make_shared<DeferredForm>();
                 form->make = term[0];
+                form->of_stacks = term[4];
                 if (!record_recipe(form->array, nodes_of_arrays(term[2]), {&result, 1}, true,
                                    slice))
                     return false;
@@ -491,7 +380,7 @@ class Walk {
         for (nb::handle term : found) {
             Visited& to = visited_[inputs(visited)[input++]];
             if (!term.is_none() && to.depends)
-                to.terms.push_back({.first = Ref<Node>(node_of(term.ptr()))});
+                add_term(to, {.first = Ref<Node>(node_of(term.ptr()))});
         }
     }
 
@@ -509,25 +398,31 @@ class Walk {
     }
 
     const Rules rules_;
+    struct Link {
+        Term term;
+        uint32_t next;
+    };
     std::vector<Visited> visited_;
+    std::vector<Link> terms_; // lists: few nodes have more than one
+    std::vector<Term> taken_;
     std::vector<uint32_t> order_; // inputs before users
     std::vector<uint32_t> edges_; // positions of inputs
-    std::unordered_map<Node*, uint32_t> positions_;
+    PositionMap positions_;
     // Of the node that contributes.
     std::vector<Ref<Node>> cotangents_, made_;
     RecipeWords words_;
     std::vector<Node*> given_;
 };
 
-// pull_back(outputs, cotangents, wanted, add, make_recipe, contribute, total, check) -> for each
-// wanted node its cotangent, or None. A cotangent of None is that of an output that has none.
-// `check`, if there is one, gets the computed nodes whose history is forgotten, before anything is
-// made.
-nb::list pull_back(nb::handle outputs, const nb::list& cotangents, nb::handle wanted, uint32_t add,
-                   nb::handle make_recipe, nb::handle contribute, nb::handle total,
-                   nb::handle check) {
+// pull_back(outputs, cotangents, wanted, rules, check) -> for each wanted node its cotangent, or
+// None. A cotangent of None is that of an output that has none. `rules` are the members of
+// Rules. `check`, if there is one, gets the computed nodes whose history is forgotten, before
+// anything is made.
+nb::list pull_back(nb::handle outputs, const nb::list& cotangents, nb::handle wanted,
+                   nb::handle rules, nb::handle check) {
     const std::vector<Node*> output_nodes = nodes_from(outputs), wanted_nodes = nodes_from(wanted);
-    Walk walk(output_nodes, wanted_nodes, {find_op(add), make_recipe, contribute, total});
+    auto op = [&](std::size_t at) { return find_op(nb::cast<uint32_t>(nb::object(rules[at]))); };
+    Walk walk(output_nodes, wanted_nodes, {{op(0), op(1), rules[4], rules[5]}, rules[2], rules[3]});
     if (!check.is_none()) check(walk.forgotten());
     for (std::size_t i = 0; i < output_nodes.size(); ++i)
         if (!cotangents[i].is_none())
@@ -542,8 +437,8 @@ nb::list pull_back(nb::handle outputs, const nb::list& cotangents, nb::handle wa
 
 void declare_derivative_walk(nb::module_& module) {
     using namespace nb::literals;
-    module.def("pull_back", pull_back, "outputs"_a, "cotangents"_a, "wanted"_a, "add"_a,
-               "make_recipe"_a, "contribute"_a, "total"_a, "check"_a.none());
+    module.def("pull_back", pull_back, "outputs"_a, "cotangents"_a, "wanted"_a, "rules"_a,
+               "check"_a.none());
 }
 
 } // namespace tenfold::bindings

@@ -45,6 +45,40 @@ Ref<Inference> infer(const InferenceQuery& query, const Params* python_params) {
     return inference;
 }
 
+// The inference of a join of many arrays of one Type, from that of two of them: its length along
+// the axis is in proportion. Null where Python is to be asked.
+Ref<Inference> infer_join(const InferenceQuery& query, const Params* python_params) {
+    constexpr std::size_t MIN_INPUTS = 16;
+    constexpr int64_t MAX_LENGTH = int64_t(1) << 31;
+    const std::size_t count = query.types.size();
+    Type* const type = query.types[0];
+    if (!query.op->joins || count < MIN_INPUTS || type->weak || !query.params->has_axes ||
+        std::ranges::any_of(query.types, [&](Type* each) { return each != type; }))
+        return {};
+    const InferenceQuery pair{query.op, query.params, query.strict, query.types.first(2)};
+    Inferred of_pair = find_inference(pair);
+    if (!of_pair) {
+        Ref<Inference> inference = infer(pair, python_params);
+        if (!inference) return {};
+        cache_inference(pair, inference);
+        of_pair = {inference, inference->results[0]};
+    }
+    const auto axis = std::size_t(query.params->axes[0]);
+    const Type& result = *of_pair.type;
+    const int64_t length = result.shape.at(axis);
+    if (result.structure || type->size() * length > MAX_LENGTH ||
+        int64_t(count) * std::max<int64_t>(type->size(), 1) > MAX_LENGTH)
+        return {};
+    auto inference = Ref<Inference>::adopt(new Inference);
+    inference->kind = of_pair.inference->kind;
+    inference->operands.assign(count, of_pair.inference->operands[0]);
+    std::vector<int64_t> shape = result.shape;
+    shape[axis] = length / 2 * int64_t(count);
+    inference->results.push_back(
+        intern_type({shape, result.dtype, result.device, result.storage, false, 0}));
+    return inference;
+}
+
 // Whether parameters are, or hold, an object that counts by identity, such as a traced function. A
 // cache entry would keep it alive.
 bool holds_identity_object(const Op* op, const Params* params) {
@@ -174,7 +208,8 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
     std::vector<Ref<Node>> owned_inputs; // to the end: Python code may drop an input's last Array
     if (!inferred) {
         for (Node* input : inputs) owned_inputs.emplace_back(input);
-        Ref<Inference> inference = infer(query, params.get());
+        Ref<Inference> inference = infer_join(query, params.get());
+        if (!inference && !PyErr_Occurred()) inference = infer(query, params.get());
         if (!inference) return {};
         if (!holds_identity_object(op, params.get())) cache_inference(query, inference);
         inferred = {inference, inference->results[0]};

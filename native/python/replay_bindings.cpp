@@ -452,16 +452,34 @@ ExecutionContext& python_context() {
 
 bool is_timeline_recording() { return num_recorders > 0; }
 
+// Whether one of them is to be computed by a submission: its graph need not be read to know that.
+static bool are_submitted(std::span<Node* const> nodes) {
+    return std::ranges::any_of(nodes,
+                               [](Node* node) { return is_submitted(*node) && !value_of(node); });
+}
+
+// A node that a submission computes, which others hold as well: it tells when to look again.
+static Ref<Node> submitted_node(const LinearizedGraph& graph) {
+    for (const LinearizedNode& entry : graph.nodes)
+        if (!entry.value && entry.live_out && is_submitted(*entry.node)) return entry.node;
+    return {};
+}
+
 LinearizedGraph linearize_when_unclaimed(std::span<Node* const> outputs) {
+    Ref<Node> awaited;
     for (;;) {
         uint32_t num_ended = submissions_ended.load(std::memory_order_acquire);
-        LinearizedGraph graph = linearize(outputs);
-        if (!graph.claimed_by && !graph.has_submitted) return graph;
-        if (graph.claimed_by == this_thread())
-            throw std::runtime_error("a signal handler asked for an array that this thread was "
-                                     "assigning to; only the other arrays can be read in it");
-        bool busy = graph.claimed_by;
-        graph = {};
+        bool busy = false;
+        Node* const other = awaited.get();
+        if (!are_submitted(outputs) && !(other && are_submitted({&other, 1}))) {
+            LinearizedGraph graph = linearize(outputs);
+            if (!graph.claimed_by && !graph.has_submitted) return graph;
+            if (graph.claimed_by == this_thread())
+                throw std::runtime_error("a signal handler asked for an array that this thread was "
+                                         "assigning to; only the other arrays can be read in it");
+            awaited = submitted_node(graph);
+            busy = graph.claimed_by && !awaited;
+        }
         {
             nb::gil_scoped_release released;
             constexpr timespec SPAN{0, 20'000'000}, BUSY_SPAN{0, 50'000}; // then signals are due

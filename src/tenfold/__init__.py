@@ -63,20 +63,23 @@ from tenfold.namespace import (  # noqa: E402  # as above
     single_import,
     surface,
 )
+from tenfold.transforms.checkpoint import checkpoint  # noqa: E402  # as above
 from tenfold.transforms.conjugate_gradient import cg  # noqa: E402  # as above
 from tenfold.transforms.control_flow import cond, scan, while_loop  # noqa: E402  # as above
+from tenfold.transforms.custom_jvp import custom_jvp  # noqa: E402  # as above
 from tenfold.transforms.custom_op import op  # noqa: E402  # as above
 from tenfold.transforms.custom_vjp import custom_vjp  # noqa: E402  # as above
 from tenfold.transforms.derivatives import (  # noqa: E402  # as above
     grad,
     grad_of,
-    jvp,
     value_and_grad,
     vjp,
     watch,
 )
 from tenfold.transforms.function import function  # noqa: E402  # as above
+from tenfold.transforms.jacobians import hessian, hvp, jacobian  # noqa: E402  # as above
 from tenfold.transforms.operator_decorator import operator  # noqa: E402  # as above
+from tenfold.transforms.tangents import jvp, linearize  # noqa: E402  # as above
 from tenfold.transforms.vmap import vmap  # noqa: E402  # as above
 
 surface.install_methods()
@@ -114,10 +117,12 @@ __all__ = [
     "Rule",
     "asarray",
     "assign",
+    "checkpoint",
     "cond",
     "cse",
     "csr",
     "csr_from_coo",
+    "custom_jvp",
     "custom_vjp",
     "diagonal_matrix",
     "engine",
@@ -129,8 +134,12 @@ __all__ = [
     "function",
     "grad",
     "grad_of",
+    "hessian",
+    "hvp",
+    "jacobian",
     "jvp",
     "linalg",
+    "linearize",
     "op",
     "operator",
     "operators",

@@ -25,10 +25,12 @@ from tenfold.inspect.profile import Profile as Profile
 from tenfold.rewrite.rule import Rule as Rule
 from tenfold.interop.asarray import asarray as asarray
 from tenfold.mutation.assign import assign as assign
+from tenfold.transforms.checkpoint import checkpoint as checkpoint
 from tenfold.transforms.control_flow import cond as cond
 from tenfold.rewrite.cse import cse as cse
 from tenfold.kinds.csr import csr as csr
 from tenfold.kinds.csr import csr_from_coo as csr_from_coo
+from tenfold.transforms.custom_jvp import custom_jvp as custom_jvp
 from tenfold.transforms.custom_vjp import custom_vjp as custom_vjp
 from tenfold.kinds.diagonal import diagonal_matrix as diagonal_matrix
 from tenfold.engine.engine import engine as engine
@@ -40,8 +42,12 @@ from tenfold.interop.asarray import from_dlpack as from_dlpack
 from tenfold.transforms.function import function as function
 from tenfold.transforms.derivatives import grad as grad
 from tenfold.transforms.derivatives import grad_of as grad_of
-from tenfold.transforms.derivatives import jvp as jvp
+from tenfold.transforms.jacobians import hessian as hessian
+from tenfold.transforms.jacobians import hvp as hvp
+from tenfold.transforms.jacobians import jacobian as jacobian
+from tenfold.transforms.tangents import jvp as jvp
 from tenfold import linalg as linalg
+from tenfold.transforms.tangents import linearize as linearize
 from tenfold.transforms.custom_op import op as op
 from tenfold.transforms.operator_decorator import operator as operator
 from tenfold import operators as operators
@@ -682,6 +688,7 @@ __all__ = [
     "can_cast",
     "cbrt",
     "ceil",
+    "checkpoint",
     "choose_at",
     "clip",
     "col2im",
@@ -702,6 +709,7 @@ __all__ = [
     "csr_from_coo",
     "cumulative_prod",
     "cumulative_sum",
+    "custom_jvp",
     "custom_vjp",
     "diag",
     "diag_embed",
@@ -745,6 +753,8 @@ __all__ = [
     "grad_of",
     "greater",
     "greater_equal",
+    "hessian",
+    "hvp",
     "hypot",
     "iinfo",
     "im2col",
@@ -760,11 +770,13 @@ __all__ = [
     "isin",
     "isinf",
     "isnan",
+    "jacobian",
     "jvp",
     "kron",
     "less",
     "less_equal",
     "linalg",
+    "linearize",
     "linspace",
     "log",
     "log10",

@@ -408,16 +408,13 @@ def pull_back(
     outputs: Sequence[Node],
     cotangents: Sequence[Array | None],
     wanted: Sequence[Node],
-    add: int,
-    make_recipe: Callable[..., Any],
-    contribute: Callable[..., Any],
-    total: Callable[[list[Any]], Array],
+    rules: tuple[Any, ...],
     check: Callable[[Sequence[Node]], None] | None,
 ) -> list[Array | None]:
     """Return the cotangents of the wanted nodes, those of the outputs given; None: nothing.
 
-    `make_recipe` and `contribute` are the rules of one node, `total` adds contributions; `check` gets the nodes whose history
-    is forgotten, before anything is made.
+    `rules` are the ops `add` and `stack`, the recipe and the rule of one node, the sum of contributions, that of a stack.
+    `check` gets the nodes whose history is forgotten, before anything is made.
     """
 
 def cache_kind_rule(

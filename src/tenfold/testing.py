@@ -23,7 +23,8 @@ from tenfold.core.shape_rules import Shape, checked_shape
 from tenfold.dtypes import DTYPES, canonical, kind_of
 from tenfold.errors import DTypeError
 from tenfold.interop.asarray import asarray
-from tenfold.transforms.derivatives import jvp, vjp
+from tenfold.transforms.derivatives import vjp
+from tenfold.transforms.tangents import jvp
 
 __all__ = [
     "all_dtypes",

@@ -113,6 +113,57 @@ def test_cotangents_of_many_rows_are_added_at_once(rows: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
+COUNTS = [8, 9, 16, 17, 40]
+"""Around the limits of what is added one by one, and of what has a recipe."""
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_products_of_one_factor_are_the_product_of_a_sum(count: int) -> None:
+    w, x = tn.asarray(numbers(4, WIDTH)), tn.asarray(numbers(WIDTH, seed=1))
+    y = tn.asarray(numbers(WIDTH, seed=2))
+    factors = [y if at % 5 == 4 else x for at in range(count)]
+    seeds = [numbers(4, seed=at) for at in range(count)]
+    expected = sum(np.outer(g, np.asarray(f)) for g, f in zip(seeds, factors, strict=True))
+    cotangents = [*map(tn.asarray, seeds)]
+    (found,), _ = evaluated(tn.grad_of([w @ f for f in factors], w, cotangents))
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("elements", [3, (1 << 14) + 1])
+def test_arrays_slices_and_products_of_one_array_are_added(count: int, elements: int) -> None:
+    """Each of them `count` times, of arrays that are stacked and of larger ones."""
+    x, rng = tn.asarray(numbers(4, elements)), np.random.default_rng(count)
+    outputs: list[tn.Array] = []
+    seeds: list[np.ndarray] = []
+    expected = np.zeros((4, elements))
+    for at in range(count):
+        g, h, factor = rng.random((4, elements)), rng.random(elements), rng.random(4)
+        outputs += [x * 2, x[at % 4], tn.asarray(factor) @ x, x[:, 1:3]]
+        seeds += [g, h, h, g[:, :2]]
+        expected += 2 * g + np.outer(factor, h)
+        expected[at % 4] += h
+        expected[:, 1:3] += g[:, :2]
+    (found,), _ = evaluated(tn.grad_of(outputs, x, [*map(tn.asarray, seeds)]))
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+def test_stacks_of_all_elements_that_are_summed_at_once() -> None:
+    x, count = tn.asarray(np.ones(1 << 14)), (1 << 8) + 3
+    outputs = [x * float(at) for at in range(count)]
+    (found,), _ = evaluated(tn.grad_of(outputs, x, [tn.ones(x.shape)] * count))
+    assert (found == count * (count - 1) / 2).all()
+
+
+@pytest.mark.parametrize("count", [9, 40])
+def test_views_of_rows_that_are_no_slices_are_added(count: int) -> None:
+    x = tn.asarray(numbers(1, 3))
+    outputs = [tn.broadcast_to(x, (2, 3)) if at % 2 else tn.squeeze(x) for at in range(count)]
+    cotangents = [tn.ones(y.shape) for y in outputs]
+    (found,), _ = evaluated(tn.grad_of(outputs, x, cotangents))
+    assert (found == (count + 1) // 2 + 2 * (count // 2)).all()
+
+
 def test_sums_of_slices_pass_through_additions() -> None:
     x, y = tn.asarray(numbers(WIDTH)), tn.asarray(numbers(WIDTH, seed=1))
     z = x + y

@@ -293,6 +293,26 @@ def test_gathers_add_what_they_take_twice() -> None:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
+def test_carries_that_are_rows_need_no_second_scan(reverse: bool) -> None:
+    rows = tn.asarray(np.random.default_rng(2).uniform(0.5, 1, (20, 3)))
+
+    def loss(start: tn.Array, w: tn.Array) -> tn.Array:
+        def step(carry: Any, x: tn.Array) -> tuple[Any, Any]:
+            a, b = carry
+            new = tn.tanh(w * a + x), b * a
+            return new, (new[1], new[0], x * b)
+
+        last, outputs = tn.scan(step, (start, start + 1), rows, reverse=reverse)
+        return sum((tn.sum(x * x) for x in (*last, *outputs)), start=tn.asarray(0.0))
+
+    given = tn.asarray([0.3, 0.7, 0.2]), tn.asarray([0.5, 0.6, 0.9])
+    check_gradients(loss, *given, order=2)
+    value, gradients = tn.value_and_grad(loss, argnums=(0, 1))(*given)
+    text = tn.explain(value, *gradients, stage="scheduled")
+    assert text.count("call: scan") == 2
+
+
+@pytest.mark.parametrize("reverse", [False, True])
 def test_scan_has_a_reverse_scan(reverse: bool) -> None:
     def f(w: Any, start: Any, rows: Any) -> Any:
         def step(carry: Any, row: Any) -> Any:

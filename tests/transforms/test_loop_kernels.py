@@ -49,7 +49,7 @@ def assert_same(run: Callable[[], Any]) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", FLOATS)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
-@pytest.mark.parametrize("shape", [(), (5,), (2, 3)])
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3), (50,)])
 def test_steps_of_floats(name: str, dtype: str, shape: tuple[int, ...]) -> None:
     xs = tn.astype(tn.asarray(numbers(MIN_STEPS + 44, *shape)), getattr(tn, dtype))
     assert_same(lambda: tn.scan(FLOATS[name], xs[3], xs))
@@ -64,6 +64,18 @@ def test_steps_of_integers_wrap_and_never_trap(name: str, dtype: str) -> None:
     values = np.resize(np.append(values, np.array(-1).astype(dtype)), MIN_STEPS + 1)
     xs = tn.asarray(values)
     assert_same(lambda: tn.scan(INTEGERS[name], tn.asarray(values[3]), xs))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 15, 16, 17, 31, 33, 63, 64])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "bool"])
+def test_packets_of_any_size_are_full(size: int, dtype: str) -> None:
+    xs = tn.asarray((40 * numbers(MIN_STEPS + 1, size)).astype(dtype))
+
+    def step(c: Any, x: Any) -> tuple[Any, Any]:
+        mixed = c ^ x if dtype in ("bool", "int8") else tn.tanh(c) + x
+        return mixed, (mixed, c > x if dtype != "bool" else c & x)
+
+    assert_same(lambda: [*tn.scan(step, xs[3], xs)[1], tn.scan(step, xs[3], xs)[0]])
 
 
 def test_special_values_pass_as_they_do_step_by_step() -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def common_device(types: Sequence[Type]) -> str | None:
     """Return the one device of all operands (scalars have none), or raise DeviceError."""
-    devices = sorted({type_.device for type_ in types if not type_.weak})
+    devices = sorted({type_.device for type_ in set(types) if not type_.weak})
     if len(devices) > 1:
         raise DeviceError(
             "",
@@ -57,7 +57,7 @@ def _infer_structures(
     semantics = op.semantics
     if semantics.body is not None:
         return [node.type.structure for node in semantics.body.outputs]
-    has_structure = any(map(_STRUCTURE_OF, types))
+    has_structure = any(map(_STRUCTURE_OF, set(types)))
     if not has_structure and semantics.makes is None:
         return [0] * len(results)
     made = semantics.makes(*params) if semantics.makes else (Structure.GENERAL,) * len(results)

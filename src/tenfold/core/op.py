@@ -347,6 +347,9 @@ class OpTransforms:
     """The vector-Jacobian product: `vjp(cotangent, result, *operands, *params)` gives for each
     operand the cotangent that it contributes, an Array, or None for 0. Of several results there are
     tuples of cotangents, each perhaps None, and of results."""
+    jvp: Callable[..., Sequence[Any]] | None = None
+    """The Jacobian-vector product of an op without one in reverse, such as an endless loop:
+    `jvp(tangents, *operands, *params)` gives the tangent of each result. A tangent may be None."""
     expression: Callable[..., Any] | None = None
     """The same values by other ops, which are differentiated in its place:
     `expression(*operands, *params)`."""

@@ -141,7 +141,10 @@ API_SECTIONS = (
         "derivatives",
         "Derivatives",
         "Gradients and Jacobian products of functions and of pending graphs.",
-        names=("custom_vjp", "grad", "grad_of", "jvp", "value_and_grad", "vjp", "watch"),
+        names=(
+            *("checkpoint", "custom_jvp", "custom_vjp", "grad", "grad_of", "hessian", "hvp"),
+            *("jacobian", "jvp", "linearize", "value_and_grad", "vjp", "watch"),
+        ),
     ),
     ApiSection(
         "engine",

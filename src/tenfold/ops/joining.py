@@ -157,15 +157,16 @@ def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> BoundCall:
 
 
 def _stack_rule(types: tuple[Type, ...], axis: int) -> Inferred:
-    first_shape = types[0].shape
-    for position, type_ in enumerate(types[1:], 2):
+    first_shape, distinct = types[0].shape, dict.fromkeys(types)
+    for type_ in distinct:
         if type_.shape != first_shape:
+            position = types.index(type_) + 1
             raise ShapeError(
                 "",
                 f"shapes {first_shape} and {type_.shape} of arrays 1 and {position} differ",
                 remedy="broadcast them first, with tn.broadcast_arrays",
             )
-    dtype = promote(types)
+    dtype = promote(distinct)
     shape = (*first_shape[:axis], len(types), *first_shape[axis:])
     return Inferred(((shape, dtype),), (dtype,) * len(types))
 

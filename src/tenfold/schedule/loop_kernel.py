@@ -33,7 +33,7 @@ from tenfold.core.op import Kind
 from tenfold.core.scalar_ir import Body, ComplexElement, Instruction, Operand
 from tenfold.core.shape_rules import Shape, product
 from tenfold.core.subgraph import Subgraph
-from tenfold.dtypes import BOOL, REAL_DTYPES
+from tenfold.dtypes import BOOL, REAL_DTYPES, kind_of
 from tenfold.ops.cast import constant_element, convert_element
 from tenfold.schedule.elementwise_lowering import apply_rule, has_rule
 from tenfold.schedule.target import Target
@@ -70,7 +70,7 @@ def loop_kernel_of(
     if not 1 <= product(shape) <= MAX_STEP_ELEMENTS:
         return None
     lowering = _StepLowering(step, carry_count, row_count, target, until=until)
-    kernel = lowering.kernel()
+    kernel = lowering.kernel(product(shape))
     return None if kernel is None else LoopKernel(shape, kernel)
 
 
@@ -124,8 +124,8 @@ class _StepLowering:
         ]
         return apply_rule(self.body, node.op, node.params, elements, operands, dtype)
 
-    def kernel(self) -> Kernel | None:
-        """Return the kernel; None if an operation has no rule."""
+    def kernel(self, elements: int) -> Kernel | None:
+        """Return the kernel of arrays of so many elements; None if an operation has no rule."""
         results = interpret(self.step.graph, self.environment, self._rule)
         stores = []
         for position, (result, node) in enumerate(zip(results, self.step.outputs, strict=True)):
@@ -144,9 +144,21 @@ class _StepLowering:
         if names & UNSUPPORTED or len(self.body.instructions) > MAX_STEP_INSTRUCTIONS:
             return None
         instructions = tuple(self.body.instructions)
+        lanes = self._lanes(elements)
         return Kernel(
-            tuple(self.operands), instructions, tuple(stores), form=KernelForm.LOOP, lanes=1
+            tuple(self.operands), instructions, tuple(stores), form=KernelForm.LOOP, lanes=lanes
         )
+
+    def _lanes(self, elements: int) -> int:
+        """The elements that are computed at once: of a loop with a condition, or complex, one."""
+        dtypes = {operand.dtype for operand in self.operands}
+        if self.until or any(kind_of(dtype) == "c" for dtype in dtypes):
+            return 1
+        widest = max(dtype.itemsize for dtype in dtypes)
+        lanes = min(self.target.simd.max_lanes, 4 * self.target.simd.packet_bytes // widest)
+        while lanes > elements:
+            lanes //= 2
+        return lanes
 
 
 def _operand(node: Node, step: str) -> KernelOperand:

@@ -29,7 +29,7 @@ from tenfold.ops.create import zeros, zeros_like
 from tenfold.ops.elementary import sqrt
 from tenfold.ops.selection import maximum, where
 from tenfold.ops.stop_gradient import stop_gradient
-from tenfold.transforms.control_flow import captured_arrays, while_loop
+from tenfold.transforms.control_flow import while_loop
 from tenfold.transforms.custom_vjp import custom_vjp
 from tenfold.transforms.derivatives import vjp
 from tenfold.transforms.trace_cache import cached_trace
@@ -208,7 +208,7 @@ def _operator(name: str, matrix: Any, b: Array) -> _Operator:
         body = traced.callee.subgraph
         return _Operator(
             lambda x, arrays: convert(body.apply([x, *arrays])[0], x.dtype),
-            tuple(captured_arrays(traced)),
+            tuple(traced.trace.captured_arrays()),
             traced.callee,
         )
     array = asarray(matrix)

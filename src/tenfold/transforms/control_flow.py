@@ -31,7 +31,7 @@ from tenfold.transforms.loop_carry import (
     structure_text,
     without_structure,
 )
-from tenfold.transforms.trace_cache import CachedTrace, cached_trace
+from tenfold.transforms.trace_cache import cached_trace
 
 Function = Callable[..., Any]
 
@@ -87,7 +87,7 @@ def scan(
     carry_structure, ys_structure = returned.children
     count = len(carry)
     check_carry(name, f, init, outputs[: carry_structure.leaves], carry_structure)
-    inputs = [*carry, *xs_leaves, *captured_arrays(body_trace)]
+    inputs = [*carry, *xs_leaves, *body_trace.trace.captured_arrays()]
     params = (body_trace.callee, count, len(xs_leaves), steps, bool(reverse), _device(inputs))
     results = _apply(SCAN, inputs, params) if outputs else ()
     return form.unflatten(results[:count]), ys_structure.unflatten(results[count:])
@@ -137,9 +137,9 @@ def while_loop(condition: Function, body: Function, init: Any) -> Any:
     if not carry_count:
         rule = "init has no array, so that nothing could end the loop"
         raise TypeError(message(name, rule, remedy="carry what the condition depends on"))
-    condition_captures = captured_arrays(condition_trace)
+    condition_captures = condition_trace.trace.captured_arrays()
     (first_condition,) = condition_trace.trace.subgraph.apply([*carry, *condition_captures])
-    inputs = [first_condition, *carry, *captured_arrays(body_trace), *condition_captures]
+    inputs = [first_condition, *carry, *body_trace.trace.captured_arrays(), *condition_captures]
     params = (
         body_with_condition(body_trace.callee, condition_trace.callee, carry_count),
         carry_count,
@@ -182,7 +182,10 @@ def cond(pred: Any, true_function: Function, false_function: Function, *operands
     structure = true_trace.trace.structure
     if not structure.leaves:
         return structure.unflatten(())
-    true_captures, false_captures = captured_arrays(true_trace), captured_arrays(false_trace)
+    true_captures, false_captures = (
+        true_trace.trace.captured_arrays(),
+        false_trace.trace.captured_arrays(),
+    )
     inputs = [*preds, *operand_leaves, *true_captures, *false_captures]
     params = (
         true_trace.callee,
@@ -192,14 +195,6 @@ def cond(pred: Any, true_function: Function, false_function: Function, *operands
         _device(inputs),
     )
     return structure.unflatten(_apply(COND, inputs, params))
-
-
-def captured_arrays(cached: CachedTrace) -> list[Array]:
-    """Return the current values of the arrays that a function captures."""
-    return [
-        _native.array_of(capture.node) if capture.source is None else capture.source
-        for capture in cached.trace.captured
-    ]
 
 
 def _device(inputs: Sequence[Array]) -> str:

@@ -37,7 +37,12 @@ from tenfold.transforms.batch_interpreter import (
     with_batch_axis,
 )
 from tenfold.transforms.call_op import Callee, interned_callee
-from tenfold.transforms.loop_derivatives import cond_back, scan_back
+from tenfold.transforms.loop_derivatives import (
+    checkpoint_back,
+    cond_back,
+    scan_back,
+    while_along,
+)
 
 Compute = Callable[..., Sequence[Value]]
 
@@ -89,6 +94,10 @@ def _compute_cond(
     return (true_branch if is_true else false_branch).compute(
         [*remaining[:operand_count], *captures]
     )
+
+
+def _compute_checkpoint(values: Sequence[Value], call: Callee, _: str) -> list[Value]:
+    return call.compute(values)
 
 
 def _is_true(value: Value) -> bool:
@@ -299,6 +308,13 @@ def _batch_cond(members: Members, *params: Any) -> Any:
     return _with_batch_axes(members, results, [True] * len(results))
 
 
+def _batch_checkpoint(members: Members, call: Callee, device: str) -> Any:
+    batched = BatchedSubgraph(call.subgraph, members.batched, members.length)
+    flags = batched.result_flags()
+    params = interned_callee(batched.to_subgraph(flags)), device
+    return _with_batch_axes(members, _call_members(members, members.operands, params), flags)
+
+
 def body_with_condition(body: Callee, condition: Callee, carry_count: int) -> Callee:
     """Return a body whose last result is the condition of its new carry.
 
@@ -338,6 +354,10 @@ def _explain_cond(true_branch: Callee, false_branch: Callee, *_: Any) -> list[st
     ]
 
 
+def _explain_checkpoint(call: Callee, _: str) -> list[str]:
+    return _callee_lines(f"{call.subgraph.name}, computed by itself:", call)
+
+
 def _bind(*inputs: Array, params: tuple[Any, ...]) -> BoundCall:
     return BoundCall(inputs, params)
 
@@ -363,6 +383,14 @@ def _cond_back(*arguments: Any) -> list[Array | None]:
     return cond_back(COND, *arguments)
 
 
+def _while_along(*arguments: Any) -> list[Array]:
+    return while_along(WHILE, *arguments)
+
+
+def _checkpoint_back(*arguments: Any) -> list[Array | None]:
+    return checkpoint_back(CHECKPOINT, *arguments)
+
+
 SCAN = _control_op(
     "scan",
     rule=_scan_rule,
@@ -379,6 +407,7 @@ WHILE = _control_op(
     batch=_batch_while,
     explain_lines=_explain_while,
     unbounded_time=True,
+    jvp=_while_along,
 )
 COND = _control_op(
     "cond",
@@ -388,5 +417,13 @@ COND = _control_op(
     explain_lines=_explain_cond,
     vjp=_cond_back,
 )
+CHECKPOINT = _control_op(
+    "checkpoint",
+    rule=_cond_rule,
+    **_compute_fields(_compute_checkpoint),
+    batch=_batch_checkpoint,
+    explain_lines=_explain_checkpoint,
+    vjp=_checkpoint_back,
+)
 
-__all__ = ["COND", "SCAN", "WHILE", "body_with_condition"]
+__all__ = ["CHECKPOINT", "COND", "SCAN", "WHILE", "body_with_condition"]

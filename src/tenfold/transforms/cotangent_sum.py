@@ -2,7 +2,7 @@
 
 Takes what rules contribute: Arrays, factors of products (ProductTerm), parts of an array
 (SliceTerm). Hands on one Array. Products of one kind become one product of stacked factors, parts
-become one `concat` or one `stack`: so a weight of a thousand small products has one product, and
+become one `concat`: so a weight of a thousand small products has one product, and
 slices of an array cost no kernel of their own.
 
 >>> import tenfold as tn
@@ -71,6 +71,23 @@ class ProductTerm(NamedTuple):
         """What products that become one product have in common, beside the shapes."""
         return self.contracted, self.free, self.order
 
+    @property
+    def is_stackable(self) -> bool:
+        """Whether one product of stacks pays, in place of several products like this one."""
+        inner = product([self.left.shape[axis] for axis in self.contracted[0]])
+        counts = [len(c) + len(f) for c, f in zip(self.contracted, self.free, strict=True)]
+        return inner <= MAX_INNER and counts == [self.left.ndim, self.right.ndim]
+
+    def of_stacks(self, left: Array, right: Array) -> ProductTerm:
+        """Return the product of stacks of the factors of several like this one: their sum."""
+        (axes_left, axes_right), (free_left, free_right) = self.contracted, self.free
+        return self._replace(
+            left=left,
+            right=right,
+            contracted=((0, *_behind(axes_left)), (0, *_behind(axes_right))),
+            free=(_behind(free_left), _behind(free_right)),
+        )
+
     def array(self) -> Array:
         """Return the product."""
         params = self.contracted, self.free
@@ -89,6 +106,20 @@ class SliceTerm(NamedTuple):
     def dtype(self) -> np.dtype:
         """The dtype of the values."""
         return self.values.dtype
+
+    @property
+    def is_row(self) -> bool:
+        """Whether it is at one position of the first axis, and whole along the others."""
+        piece = _piece_of(self, 0)
+        return piece is not None and piece.length == 1
+
+    def of_stacks(self, values: Array, starts: Sequence[int]) -> Array:
+        """Return the sum of rows like this one, from a stack of values in the order of starts."""
+        rows = _in_shape(values, (len(starts), *self.shape[1:]))
+        if starts == [*range(self.shape[0])]:
+            return rows
+        base = zeros(self.shape, dtype=self.dtype, device=values.device)
+        return add_at(base, asarray(starts, device=values.device), rows)
 
     def array(self) -> Array:
         """Return the whole array."""
@@ -116,8 +147,13 @@ def sum_of_arrays(arrays: Sequence[Array]) -> Array:
     if len(arrays) > MAX_CHAIN and size <= MAX_STACKED_ELEMENTS and is_dense:
         count = max(2, MAX_SUMMED_ELEMENTS // max(size, 1))
         parts = [arrays[at : at + count] for at in range(0, len(arrays), count)]
-        arrays = [sum_(stack(part), axis=0) for part in parts]
+        arrays = [sum_of_stack(stack(part)) for part in parts]
     return _chain(arrays)
+
+
+def sum_of_stack(arrays: Array) -> Array:
+    """Return the sum of stacked arrays."""
+    return sum_(arrays, axis=0)
 
 
 def _chain(arrays: Sequence[Array]) -> Array:
@@ -137,28 +173,11 @@ def _products(terms: Sequence[ProductTerm]) -> list[Array]:
     ]
     arrays = []
     for group in _grouped(found, lambda term: (term.left.shape, term.right.shape, term.form)):
-        first = group[0]
-        inner = product([first.left.shape[axis] for axis in first.contracted[0]])
-        pays = len(group) > 1 and inner <= MAX_INNER and _lacks_stack(first)
-        arrays += [_stacked(group).array()] if pays else [term.array() for term in group]
+        if len(group) > 1 and group[0].is_stackable:
+            factors = [stack([term.left for term in group]), stack([term.right for term in group])]
+            group = [group[0].of_stacks(*factors)]
+        arrays += [term.array() for term in group]
     return arrays
-
-
-def _lacks_stack(term: ProductTerm) -> bool:
-    """Whether all axes of both factors are contracted or free."""
-    counts = [len(c) + len(f) for c, f in zip(term.contracted, term.free, strict=True)]
-    return counts == [term.left.ndim, term.right.ndim]
-
-
-def _stacked(terms: Sequence[ProductTerm]) -> ProductTerm:
-    """Return the product of stacked factors: the sum of the products."""
-    (left, right), (free_left, free_right) = terms[0].contracted, terms[0].free
-    return terms[0]._replace(
-        left=stack([term.left for term in terms]),
-        right=stack([term.right for term in terms]),
-        contracted=((0, *_behind(left)), (0, *_behind(right))),
-        free=(_behind(free_left), _behind(free_right)),
-    )
 
 
 def _behind(axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -184,8 +203,6 @@ class _Piece(NamedTuple):
 def _with_parts(terms: Sequence[SliceTerm], arrays: list[Array]) -> Array:
     """Return the sum of parts and arrays: one `concat` where the parts are disjoint pieces."""
     shape, dense = terms[0].shape, sum_of_arrays(arrays) if arrays else None
-    if len(terms) > MAX_PIECES and (rows := _rows(terms, dense)) is not None:
-        return rows
     merged = [
         group[0]._replace(values=sum_of_arrays([term.values for term in group]))
         for group in _grouped(terms, lambda term: term.part)
@@ -198,24 +215,6 @@ def _with_parts(terms: Sequence[SliceTerm], arrays: list[Array]) -> Array:
                 return joined
     first = [] if dense is None else [dense]
     return _chain([*first, *(term.array() for term in merged)])
-
-
-def _rows(terms: Sequence[SliceTerm], dense: Array | None) -> Array | None:
-    """Return the sum of rows, each of one index of the first axis, and `dense`; None for others."""
-    shape, dtype, device = terms[0].shape, terms[0].dtype, terms[0].values.device
-    starts, rows = [], []
-    for term in terms:
-        piece = _piece_of(term, 0)
-        if piece is None or piece.length != 1:
-            return None
-        starts.append(piece.start)
-        rows.append(_in_shape(piece.values, shape[1:]))
-    if len(set(starts)) == len(starts) == shape[0]:
-        by_start = dict(zip(starts, rows, strict=True))
-        all_rows = stack([by_start[start] for start in range(shape[0])])
-        return all_rows if dense is None else dense + all_rows
-    base = zeros(shape, dtype=dtype, device=device) if dense is None else dense
-    return add_at(base, asarray(starts, device=device), stack(rows))
 
 
 def _piece_of(term: SliceTerm, axis: int) -> _Piece | None:
@@ -284,4 +283,4 @@ def _slice(x: Array, axis: int, start: int, length: int) -> Array:
     return index_view(x, tuple(picks))
 
 
-__all__ = ["Deferred", "ProductTerm", "SliceTerm", "total_of"]
+__all__ = ["Deferred", "ProductTerm", "SliceTerm", "sum_of_stack", "total_of"]

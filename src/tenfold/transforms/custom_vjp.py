@@ -40,32 +40,14 @@ Pull = Callable[[Sequence[Array], Sequence[Array]], Sequence[Array | None]]
 """From the operands of a call and the cotangents of its results to those of its arguments."""
 
 
-class custom_vjp:  # noqa: N801  # a function to its user, as `functools.partial` is
-    """Give a function of arrays a vector-Jacobian product of your own: `@tn.custom_vjp`.
+class CustomDerivative:
+    """A function of arrays with a derivative that its user states."""
 
-    `f.defvjp(forward, backward)` states it. `forward(*args)` returns (result, residuals): what the
-    function returns, and what `backward` needs. `backward(residuals, cotangent)` returns a tuple
-    with an item for each argument: its cotangent, of the structure, shapes and dtypes of the
-    argument, or None for nothing. Arguments and results are arrays and numbers, or trees of them;
-    other arguments, such as ints and texts, are constants. All three functions are traced once for
-    each signature. `forward` and `backward` are differentiated for derivatives of higher order.
-
-    Raises TypeError before `defvjp`, for keyword-only arguments, and for what is no pair or tuple;
-    ShapeError for a cotangent of another structure, shape or dtype than its argument. A derivative
-    by an array that the function reads without it being an argument raises UnsupportedError.
-
-    The form is that of `jax.custom_vjp` (Bradbury et al. 2018).
-
-    >>> import tenfold as tn
-    >>> @tn.custom_vjp
-    ... def clipped(x): return x
-    >>> clipped.defvjp(lambda x: (x, None), lambda _, g: (tn.clip(g, -1, 1),))
-    >>> tn.grad(lambda x: tn.sum(clipped(x) ** 2))(tn.asarray([0.25, 4.0])).tolist()
-    [0.5, 1.0]
-    """
+    _operation = "tn.custom_vjp"
+    _remedy = "defvjp(forward, backward)"
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = checked_callable("tn.custom_vjp", function)
+        self._function = checked_callable(self._operation, function)
         self._name, self._signature = name_of(function), signature_of(function)
         self._pull: Callable[..., Any] | None = None
         self._callees: LruCache[Hashable, Callee] = LruCache(
@@ -73,25 +55,17 @@ class custom_vjp:  # noqa: N801  # a function to its user, as `functools.partial
         )
         update_wrapper(self, function)
 
-    def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
-        """State the derivative: see `tn.custom_vjp`."""
-        for function in (forward, backward):
-            checked_callable("tn.custom_vjp", function)
-
-        def pulled(args: tuple[Any, ...], cotangent: Any) -> list[Array]:
-            pair = forward(*args)
-            if not (isinstance(pair, tuple) and len(pair) == 2):
-                rule = f"{name_of(forward)} did not return a pair (result, residuals)"
-                raise TypeError(message(self._name, rule, remedy="return both, or None for one"))
-            return self._checked_terms(args, backward(pair[1], cotangent))
-
+    def _state(self, pulled: Callable[..., Any]) -> None:
+        """State the derivative: from arguments, and the cotangent of the result, to the cotangents
+        of the floating arrays of the arguments.
+        """
         self._pull = caller_of(pulled)
         self._callees.clear()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Make the node of a call."""
         if self._pull is None:
-            remedy = f"call {self._name}.defvjp(forward, backward) first"
+            remedy = f"call {self._name}.{self._remedy} first"
             raise TypeError(message(self._name, "it has no derivative yet", remedy=remedy))
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -100,7 +74,7 @@ class custom_vjp:  # noqa: N801  # a function to its user, as `functools.partial
             raise TypeError(message(self._name, rule, remedy="give arguments by position"))
         given, structure = flatten(bound.args)
         leaves = [leaf if _is_constant(leaf) else asarray(leaf) for leaf in given]
-        cached = cached_trace("tn.custom_vjp", self._function, structure.unflatten(leaves))
+        cached = cached_trace(self._operation, self._function, structure.unflatten(leaves))
         arrays = [leaf for leaf in leaves if isinstance(leaf, Array)]
         constants = tuple([None if isinstance(leaf, Array) else leaf for leaf in leaves])
         body, results = cached.trace.subgraph, cached.trace.structure
@@ -109,11 +83,7 @@ class custom_vjp:  # noqa: N801  # a function to its user, as `functools.partial
         if callee is None:
             pull = self._pull_of(structure, constants, results)
             callee = self._callees[key] = self._callee_of(body, pull, len(arrays))
-        captures = [
-            _native.array_of(capture.node) if capture.source is None else capture.source
-            for capture in cached.trace.captured
-        ]
-        inputs = (*arrays, *captures)
+        inputs = (*arrays, *cached.trace.captured_arrays())
         made = _native.apply(callee.op.id, inputs, callee.op.signature.bind(*inputs).params)
         return results.unflatten((made,) if results.leaves == 1 else made)
 
@@ -131,7 +101,7 @@ class custom_vjp:  # noqa: N801  # a function to its user, as `functools.partial
                 raise ShapeError(self._name, rule, remedy="return an array for each array")
             given = [None] * len(leaves) if term is None else flatten(term)[0]
             for x, g in zip(leaves, given, strict=True):
-                if not _is_floating(x):
+                if not is_floating(x):
                     continue
                 g = zeros(x.shape, dtype=x.dtype, device=x.device) if g is None else asarray(g)
                 if (g.shape, g.dtype) != (x.shape, x.dtype):
@@ -149,7 +119,7 @@ class custom_vjp:  # noqa: N801  # a function to its user, as `functools.partial
             rest = iter(arrays)
             leaves = [next(rest) if value is None else value for value in constants]
             found = iter(pull(structure.unflatten(leaves), results.unflatten(cotangents)))
-            return [next(found) if _is_floating(x) else None for x in arrays]
+            return [next(found) if is_floating(x) else None for x in arrays]
 
         return pull_arrays
 
@@ -179,11 +149,50 @@ class custom_vjp:  # noqa: N801  # a function to its user, as `functools.partial
         return Callee(body, family=self, vjp=vjp, batch=batch)
 
 
+class custom_vjp(CustomDerivative):  # noqa: N801  # a function to its user, as `partial`
+    """Give a function of arrays a vector-Jacobian product of your own: `@tn.custom_vjp`.
+
+    `f.defvjp(forward, backward)` states it. `forward(*args)` returns (result, residuals): what the
+    function returns, and what `backward` needs. `backward(residuals, cotangent)` returns a tuple
+    with an item for each argument: its cotangent, of the structure, shapes and dtypes of the
+    argument, or None for nothing. Arguments and results are arrays and numbers, or trees of them;
+    other arguments, such as ints and texts, are constants. All three functions are traced once for
+    each signature. `forward` and `backward` are differentiated for derivatives of higher order.
+
+    Raises TypeError before `defvjp`, for keyword-only arguments, and for what is no pair or tuple;
+    ShapeError for a cotangent of another structure, shape or dtype than its argument. A derivative
+    by an array that the function reads without it being an argument raises UnsupportedError.
+
+    The form is that of `jax.custom_vjp` (Bradbury et al. 2018).
+
+    >>> import tenfold as tn
+    >>> @tn.custom_vjp
+    ... def clipped(x): return x
+    >>> clipped.defvjp(lambda x: (x, None), lambda _, g: (tn.clip(g, -1, 1),))
+    >>> tn.grad(lambda x: tn.sum(clipped(x) ** 2))(tn.asarray([0.25, 4.0])).tolist()
+    [0.5, 1.0]
+    """
+
+    def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
+        """State the derivative: see `tn.custom_vjp`."""
+        for function in (forward, backward):
+            checked_callable(self._operation, function)
+
+        def pulled(args: tuple[Any, ...], cotangent: Any) -> list[Array]:
+            pair = forward(*args)
+            if not (isinstance(pair, tuple) and len(pair) == 2):
+                rule = f"{name_of(forward)} did not return a pair (result, residuals)"
+                raise TypeError(message(self._name, rule, remedy="return both, or None for one"))
+            return self._checked_terms(args, backward(pair[1], cotangent))
+
+        self._state(pulled)
+
+
 def _batched_pull(pull: Pull, batched: tuple[bool, ...]) -> Pull:
     """Return a derivative for members: that of an argument which they share is the sum."""
 
     def pull_members(arrays: Sequence[Array], cotangents: Sequence[Array]) -> list[Array | None]:
-        wanted = [_is_floating(x) for x in arrays]
+        wanted = [is_floating(x) for x in arrays]
 
         def member(own: list[Array], own_cotangents: list[Array]) -> list[Array]:
             return [x for x in pull(own, own_cotangents) if x is not None]
@@ -203,8 +212,9 @@ def _is_constant(leaf: Any) -> bool:
     return isinstance(leaf, (Array, int, str)) or not hasattr(leaf, "__float__")
 
 
-def _is_floating(x: Any) -> bool:
+def is_floating(x: Any) -> bool:
+    """Whether a leaf of arguments has a derivative."""
     return isinstance(x, Array) and kind_of(x.dtype) in "fc"
 
 
-__all__ = ["custom_vjp"]
+__all__ = ["CustomDerivative", "custom_vjp", "is_floating"]

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from functools import reduce
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -47,12 +48,17 @@ from tenfold.ops.segment_sum import add_at
 from tenfold.ops.selection import where
 from tenfold.transforms.call_op import Callee
 from tenfold.transforms.cotangent_sum import AxisPair, Deferred, ProductTerm, SliceTerm
+from tenfold.transforms.transposed_op import REMEDY, transposed_terms
 
 Contributions = Sequence[Any]
 """For each input an Array, a deferred contribution, or None."""
 Needs = tuple[bool, ...]
 PullBack = Callable[[Sequence[Node], Sequence[Array | None], Sequence[Node]], list[Array | None]]
 """From results, their cotangents and inputs to the cotangents of the inputs."""
+
+TRANSPOSES: ContextVar[bool] = ContextVar("tenfold_transposes", default=False)
+"""Whether a walk is one of the two of a Jacobian-vector product: its cotangents are transposed, and
+not computed, so that an op without a reverse derivative has one (`transforms/tangents.py`)."""
 
 
 def contributions(
@@ -91,10 +97,12 @@ def recorded_contributions(
     A contribution is an Array, None, or a DeferredRecipe.
 
     The placeholders are those of inputs that are no numbers, of the only result, and of cotangents.
-    Return None for an operation with a rule of its user, which may read what Types do not show.
+    Return None for an operation with a rule of its user, which may read what Types do not show, and
+    for one that has a derivative in the walks of a Jacobian-vector product alone.
     """
     op = node.op
-    if not op.permanent and (op.semantics.body is None or op.transforms.vjp is not None):
+    is_users = not op.permanent and (op.semantics.body is None or op.transforms.vjp is not None)
+    if is_users or _is_forward_alone(node):
         return None
     operands = [
         source if source.is_scalar else _native.node_of(_native.placeholder(source.type))
@@ -111,6 +119,23 @@ def recorded_contributions(
     return [*given, *(x for x in seeds if x is not None)], recorded
 
 
+def _is_forward_alone(node: Node) -> bool:
+    """Whether a node, or one in a body of it, has no derivative in reverse."""
+    nodes, bodies = [node], set[Subgraph]()
+    for inner in nodes:  # which grows
+        if not isinstance(inner.op, Op):
+            continue
+        if inner.op.transforms.jvp is not None:
+            return True
+        found = {param.subgraph for param in inner.params if isinstance(param, Callee)}
+        if inner.op.semantics.body is not None:
+            found.add(inner.op.semantics.body)
+        for body in found - bodies:
+            nodes.extend(body.graph.nodes)
+        bodies |= found
+    return False
+
+
 class DeferredRecipe(NamedTuple):
     """How a deferred contribution is made: as an object, and as an array."""
 
@@ -120,6 +145,9 @@ class DeferredRecipe(NamedTuple):
     placeholders: tuple[Array, ...]
     result: Array
     """The contribution as an array, made of the placeholders in place of the arrays."""
+    of_stacks: Callable[[Array, Any], Array] | None
+    """From the stacks of the arrays of many; of slices, from that of their values in the order of
+    where they begin, and that. None if there is no sum of stacks."""
 
 
 def _recorded(term: Deferred, node: Node) -> DeferredRecipe:
@@ -133,16 +161,25 @@ def _recorded(term: Deferred, node: Node) -> DeferredRecipe:
             return term._replace(left=left, right=right)
 
         made = make_product(left, right, None).array()
-        return DeferredRecipe(make_product, (term.left, term.right), (left, right), made)
+        summed = _array_of_stacks(term) if term.is_stackable else None
+        return DeferredRecipe(make_product, (term.left, term.right), (left, right), made, summed)
     op, shape = node.op, term.shape
 
     def make_slice(values: Array, params: Any) -> Deferred:
         return SliceTerm(values, (op.reads(shape, params), values.shape), shape)
 
     values = stand_in(term.values)
-    return DeferredRecipe(
-        make_slice, (term.values,), (values,), make_slice(values, node.params).array()
+    made = make_slice(values, node.params).array()
+    of_stacks = term._replace(values=values).of_stacks if term.is_row else None
+    return DeferredRecipe(make_slice, (term.values,), (values,), made, of_stacks)
+
+
+def _array_of_stacks(term: ProductTerm) -> Callable[[Array, Array], Array]:
+    like = term._replace(
+        left=_native.placeholder(_native.node_of(term.left).type),
+        right=_native.placeholder(_native.node_of(term.right).type),
     )
+    return lambda left, right: like.of_stacks(left, right).array()
 
 
 class _DifferentiatedNode:
@@ -174,11 +211,14 @@ class _DifferentiatedNode:
         return _native.apply(self.op.id, tuple(self.operands), self.params)
 
 
-def no_rule_error(node: Node) -> UnsupportedError:
+def no_rule_error(
+    node: Node,
+    rule: str = "it has no derivative",
+    remedy: str = "write it by other operations, or take tn.stop_gradient of its argument",
+) -> UnsupportedError:
     """Return the error of an operation without a rule, with the line of its call."""
     place = "" if node.origin is None else ", and {}:{} calls it".format(*node.origin)
-    remedy = "write it by other operations, or take tn.stop_gradient of its argument"
-    return UnsupportedError(node.name, f"it has no derivative{place}", remedy=remedy)
+    return UnsupportedError(node.name, f"{rule}{place}", remedy=remedy)
 
 
 def _fitted(term: Any, source: Node, broadcasts: bool) -> Any:
@@ -290,7 +330,7 @@ def _vjp_of(
     """Return the function from inputs and cotangents of a body to the cotangents of those inputs
     that need one and that its results depend on, and which these are.
     """
-    key = body, needs, given
+    key = body, needs, given, TRANSPOSES.get()
     found = _vjps.get(key)
     if found is not None:
         return found
@@ -495,6 +535,14 @@ def _by_vjp(call: _DifferentiatedNode) -> Contributions:
     return [*terms, *[None] * (len(call.inputs) - count)]
 
 
+def _by_jvp(call: _DifferentiatedNode) -> Contributions:
+    """In a Jacobian-vector product its transpose; in reverse there is none."""
+    if not TRANSPOSES.get():
+        raise no_rule_error(call.node, "it has no derivative in reverse", REMEDY)
+    cotangents = call.g if isinstance(call.g, tuple) else (call.g,)
+    return transposed_terms(call.op, cotangents, call.operands, call.params, call.needs)
+
+
 def _checked_terms(call: _DifferentiatedNode, fact: str, terms: Any) -> Contributions:
     """Return the terms that a user's rule gave; raise TypeError unless there is one an operand."""
     count = len(call.inputs)
@@ -523,6 +571,7 @@ DERIVATIVE_RULES: tuple[
     tuple[Callable[[Op[...]], Any], Callable[[_DifferentiatedNode], Contributions]], ...
 ] = (
     (lambda op: op.transforms.vjp, _by_vjp),
+    (lambda op: op.transforms.jvp, _by_jvp),
     (lambda op: op.transforms.partials, _by_partials),
     (lambda op: op.transforms.zero_derivative, lambda call: [None] * len(call.inputs)),
     (lambda op: op.semantics.body, _of_call),

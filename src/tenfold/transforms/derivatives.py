@@ -1,8 +1,8 @@
-"""Derivatives (`tn.grad`, `tn.vjp`, `tn.jvp`): the reverse walk over a graph, without a tape.
+"""Derivatives (`tn.grad`, `tn.vjp`): the reverse walk over a graph, without a tape.
 
 Takes results and the arrays to differentiate by, hands on ordinary lazy arrays: values and
 gradients are computed together, and a gradient can be differentiated again. The vector-Jacobian
-product is primitive; the Jacobian-vector product is its transpose in the cotangent.
+product is primitive; the Jacobian-vector product is its transpose (`transforms/tangents.py`).
 
 >>> import tenfold as tn
 >>> tn.grad(lambda x: tn.sum(x * x))(tn.asarray([1.0, 2.0])).tolist()
@@ -28,11 +28,11 @@ from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, RunError, ShapeError
 from tenfold.interop.asarray import asarray
-from tenfold.ops.arithmetic import add
+from tenfold.ops.arithmetic import add, positive
 from tenfold.ops.create import ones, zeros
 from tenfold.ops.indexing import capture, slice_view
-from tenfold.ops.stop_gradient import stop_gradient
-from tenfold.transforms.cotangent_sum import Deferred, total_of
+from tenfold.ops.joining import stack
+from tenfold.transforms.cotangent_sum import Deferred, sum_of_stack, total_of
 from tenfold.transforms.derivative_rules import contributions, recorded_contributions
 from tenfold.transforms.loop_carry import checked_callable
 
@@ -62,8 +62,8 @@ def pull_back(
     ) -> Any:
         return recorded_contributions(node, inputs, needs, types, pull_back)
 
-    rules = add.id, make_recipe, contribute, total_of
-    return _native.pull_back(outputs, cotangents, wrt, *rules, check)
+    rules = add.id, stack.id, make_recipe, contribute, total_of, sum_of_stack
+    return _native.pull_back(outputs, cotangents, wrt, rules, check)
 
 
 def grad_of(loss: Any, wrt: Any, cotangents: Any = None, missing: str = "zeros") -> Any:
@@ -89,21 +89,24 @@ def grad_of(loss: Any, wrt: Any, cotangents: Any = None, missing: str = "zeros")
     """
     if missing not in ("zeros", "error"):
         raise ValueError(f"missing={missing!r} is neither 'zeros' nor 'error'")
-    results, structure = _arrays_of("tn.grad_of", loss)
-    leaves, wrt_structure = _arrays_of("tn.grad_of", wrt)
-    seeds = _seeds("tn.grad_of", results, structure, cotangents)
-    _check_floating("tn.grad_of", leaves)
+    results, structure = tree_arrays("tn.grad_of", loss)
+    leaves, wrt_structure = tree_arrays("tn.grad_of", wrt)
+    seeds = checked_cotangents("tn.grad_of", results, structure, cotangents)
+    check_floating("tn.grad_of", leaves)
     nodes = [_native.node_of(x) for x in leaves]
     outputs = [_native.node_of(x) for x in results]
     terms = pull_back(outputs, seeds, nodes, _history_check(nodes))
-    return wrt_structure.unflatten(_gradients_of_terms(terms, nodes, missing))
+    return wrt_structure.unflatten(_terms_or_zeros(terms, nodes, missing))
 
 
-def _gradients(outputs: Sequence[Node], seeds: Sequence[Array], wrt: Sequence[Node]) -> list[Array]:
-    return _gradients_of_terms(pull_back(outputs, seeds, wrt), wrt)
+def gradients_of(
+    outputs: Sequence[Node], seeds: Sequence[Array], wrt: Sequence[Node]
+) -> list[Array]:
+    """Return the cotangents of `wrt`: zeros for a node that no output depends on."""
+    return _terms_or_zeros(pull_back(outputs, seeds, wrt), wrt)
 
 
-def _gradients_of_terms(
+def _terms_or_zeros(
     terms: Sequence[Array | None], wrt: Sequence[Node], missing: str = "zeros"
 ) -> list[Array]:
     unreached = [at for at, term in enumerate(terms) if term is None]
@@ -159,7 +162,7 @@ def watch(x: Array) -> Array:
     >>> tn.grad_of(loss, x).shape
     (2,)
     """
-    _check_floating("tn.watch", [x])
+    check_floating("tn.watch", [x])
     if x.base is not None or _native.window_of(x) is not None:
         rule = "a view, or a window on memory of yours, is not watched"
         raise DTypeError("tn.watch", rule, [x], "watch the array that it shows, or a copy")
@@ -176,7 +179,7 @@ def _same_values(x: Array) -> Array:
     return capture(slice_view(x, whole_slice(x.shape)))
 
 
-def _watched(x: Array) -> Array:
+def watched(x: Array) -> Array:
     """Return the values of `x` as a watched Array of its own."""
     fresh = _same_values(x)
     _native.node_of(fresh).watch()
@@ -220,48 +223,65 @@ def value_and_grad(
     (9.0, [3.0, 12.0])
     """
     checked_callable("tn.grad", function)
-    positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
     @wraps(function)
     def with_gradient(*args: Any, **kwargs: Any) -> Any:
-        arguments = list(args)
-        leaves, structures = [], []
-        if len({at % max(1, len(args)) for at in positions}) < len(positions):
-            rule = f"argnums {argnums} name an argument twice"
-            raise ShapeError("tn.grad", rule, remedy="name each argument once")
-        for at in positions:
-            if not -len(args) <= at < len(args):
-                rule = f"argument {at} of {name_of(function)} is not given by position"
-                raise ShapeError("tn.grad", rule, remedy="argnums count positional arguments")
-            arrays, structure = _inputs_of("tn.grad", arguments[at])
-            arguments[at] = structure.unflatten(arrays)
-            leaves.append([_native.node_of(x) for x in arrays])
-            structures.append(structure)
-        value = function(*arguments, **kwargs)
-        if has_aux and not (isinstance(value, tuple) and len(value) == 2):
-            rule = f"{name_of(function)} did not return a pair (result, anything)"
-            raise DTypeError("tn.grad", rule, remedy="return a pair, or leave out has_aux")
-        loss = value[0] if has_aux else value
-        results, structure = _arrays_of("tn.grad", loss)
-        seeds = _seeds("tn.grad", results, structure, None)
-        wrt = [node for nodes in leaves for node in nodes]
-        found = _gradients([_native.node_of(x) for x in results], seeds, wrt)
-        _forget(wrt, [*flatten(value)[0], *found])
-        terms = iter(found)
-        gradients = tuple(
-            [
-                structure.unflatten([next(terms) for _ in nodes])
-                for structure, nodes in zip(structures, leaves, strict=True)
-            ]
-        )
-        return value, gradients[0] if isinstance(argnums, int) else gradients
+        call = WatchedCall("tn.grad", function, argnums, has_aux, args, kwargs)
+        results, structure = tree_arrays("tn.grad", call.result)
+        seeds = checked_cotangents("tn.grad", results, structure, None)
+        found = gradients_of([_native.node_of(x) for x in results], seeds, call.nodes)
+        forget_watched(call.nodes, [*flatten(call.value)[0], *found])
+        return call.value, call.unflatten(found)
 
     return with_gradient
 
 
-def _forget(watched: Sequence[Node], leaves: Sequence[Any]) -> None:
+class WatchedCall:
+    """A call of a function on watched arguments: those that `argnums` name."""
+
+    def __init__(
+        self,
+        operation: str,
+        function: Callable[..., Any],
+        argnums: int | Sequence[int],
+        has_aux: bool,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        arguments = list(args)
+        self._is_single = isinstance(argnums, int)
+        positions = [argnums] if isinstance(argnums, int) else list(argnums)
+        if len({at % max(1, len(args)) for at in positions}) < len(positions):
+            rule = f"argnums {argnums} name an argument twice"
+            raise ShapeError(operation, rule, remedy="name each argument once")
+        for at in positions:
+            if not -len(args) <= at < len(args):
+                rule = f"argument {at} of {name_of(function)} is not given by position"
+                raise ShapeError(operation, rule, remedy="argnums count positional arguments")
+        picked = tuple([arguments[at] for at in positions])
+        self._arrays, self._structure = watched_inputs(operation, picked)
+        for at, argument in zip(positions, self._structure.unflatten(self._arrays), strict=True):
+            arguments[at] = argument
+        self.nodes = [_native.node_of(x) for x in self._arrays]
+        self.value = function(*arguments, **kwargs)
+        if has_aux and not (isinstance(self.value, tuple) and len(self.value) == 2):
+            rule = f"{name_of(function)} did not return a pair (result, anything)"
+            raise DTypeError(operation, rule, remedy="return a pair, or leave out has_aux")
+        self.result = self.value[0] if has_aux else self.value
+
+    def directions(self, operation: str, tangents: Any) -> list[Array]:
+        """Return the leaves of a tuple of tangents of the arguments, checked."""
+        return checked_cotangents(operation, self._arrays, self._structure, tangents)
+
+    def unflatten(self, leaves: Sequence[Any]) -> Any:
+        """Return an item for each argument that is differentiated by; of an int argnums the one."""
+        items = self._structure.unflatten(leaves)
+        return items[0] if self._is_single else items
+
+
+def forget_watched(sources: Sequence[Node], leaves: Sequence[Any]) -> None:
     """Let what was made of watched arguments forget its history, unless others are watched."""
-    for node in watched:
+    for node in sources:
         node.stop_watching()
     _native.forget_history([_native.node_of(x) for x in leaves if isinstance(x, Array)])
 
@@ -279,62 +299,41 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> t
     >>> pull(tn.asarray([1.0, 10.0]))[0].tolist()
     [2.0, 40.0]
     """
-    arrays, structure = _inputs_of("tn.vjp", primals)
+    arrays, structure = watched_inputs("tn.vjp", primals)
     wrt = [_native.node_of(x) for x in arrays]
     value = checked_callable("tn.vjp", function)(*structure.unflatten(arrays))
     value, *aux = value if has_aux else (value,)
-    results, result_structure = _arrays_of("tn.vjp", value)
+    results, result_structure = tree_arrays("tn.vjp", value)
     outputs = [_native.node_of(x) for x in results]
 
     def pull(cotangent: Any) -> Any:
-        seeds = _seeds("tn.vjp", results, result_structure, cotangent)
-        return structure.unflatten(_without_history(_gradients(outputs, seeds, wrt), wrt))
+        seeds = checked_cotangents("tn.vjp", results, result_structure, cotangent)
+        return structure.unflatten(without_history(gradients_of(outputs, seeds, wrt), wrt))
 
     return (value, pull, *aux)
 
 
-def _without_history(gradients: list[Array], watched: Sequence[Node]) -> list[Array]:
+def without_history(gradients: list[Array], sources: Sequence[Node]) -> list[Array]:
     """Return gradients of which nothing keeps its history, unless other nodes are watched, too, or
     they are traced: what is traced may be differentiated.
     """
     if TRACE.get() is not None:
         return gradients
-    for node in watched:
+    for node in sources:
         node.stop_watching()
     is_kept = any(_native.node_of(g).is_made_of_watched for g in gradients)
-    for node in watched:
+    for node in sources:
         node.watch()
-    return gradients if is_kept else list(map(stop_gradient, gradients))
+    if is_kept:
+        return gradients
+    copies = list(map(positive, gradients))
+    for node in map(_native.node_of, copies):
+        node.watch(forget=True)  # it alone: the nodes below serve further calls
+        node.stop_watching()
+    return copies
 
 
-def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
-    """Return the result of `function` at `primals`, and its derivative along `tangents`: the
-    Jacobian-vector product.
-
-    Both are tuples with an item for each argument, of the same structures, shapes and dtypes.
-
-    >>> import tenfold as tn
-    >>> x, direction = tn.asarray([1.0, 2.0]), tn.asarray([1.0, 0.0])
-    >>> tn.jvp(lambda x: x * x, (x,), (direction,))[1].tolist()
-    [2.0, 0.0]
-    """
-    arrays, structure = _inputs_of("tn.jvp", tuple(primals))
-    wrt = [_native.node_of(x) for x in arrays]
-    value = checked_callable("tn.jvp", function)(*structure.unflatten(arrays))
-    results, result_structure = _arrays_of("tn.jvp", value)
-    directions = _seeds("tn.jvp", arrays, structure, tuple(tangents))
-    # The cotangents of the arguments are linear in those of the results, `duals`: their transpose
-    # maps tangents of the arguments to tangents of the results, whatever the values of `duals`.
-    duals = [_watched(zeros(x.shape, dtype=x.dtype, device=x.device)) for x in results]
-    terms = pull_back([_native.node_of(x) for x in results], duals, wrt)
-    pairs = [(x, v) for x, v in zip(terms, directions, strict=True) if x is not None]
-    outputs, seeds = [_native.node_of(x) for x, _ in pairs], [v for _, v in pairs]
-    derivatives = _gradients(outputs, seeds, [_native.node_of(x) for x in duals])
-    _forget([_native.node_of(x) for x in (*duals, *arrays)], [*results, *derivatives])
-    return value, result_structure.unflatten(derivatives)
-
-
-def _arrays_of(operation: str, tree: Any) -> tuple[list[Array], TreeDef]:
+def tree_arrays(operation: str, tree: Any) -> tuple[list[Array], TreeDef]:
     """Return the Arrays of a tree, which may have numbers in their places, and its structure."""
     leaves, structure = flatten(tree)
     arrays = []
@@ -346,14 +345,15 @@ def _arrays_of(operation: str, tree: Any) -> tuple[list[Array], TreeDef]:
     return arrays, structure
 
 
-def _inputs_of(operation: str, tree: Any) -> tuple[list[Array], TreeDef]:
+def watched_inputs(operation: str, tree: Any) -> tuple[list[Array], TreeDef]:
     """Return the Arrays of arguments as watched Arrays of their own, and the structure."""
-    arrays, structure = _arrays_of(operation, tree)
-    _check_floating(operation, arrays)
-    return [_watched(x) for x in arrays], structure
+    arrays, structure = tree_arrays(operation, tree)
+    check_floating(operation, arrays)
+    return [watched(x) for x in arrays], structure
 
 
-def _check_floating(operation: str, arrays: Sequence[Any]) -> None:
+def check_floating(operation: str, arrays: Sequence[Any]) -> None:
+    """Raise DTypeError for an array, or another leaf, that has no derivative."""
     for x in arrays:
         if not isinstance(x, Array) or kind_of(x.dtype) not in "fc":
             kind = x.dtype if isinstance(x, Array) else type(x).__name__
@@ -361,7 +361,7 @@ def _check_floating(operation: str, arrays: Sequence[Any]) -> None:
             raise DTypeError(operation, rule, remedy="convert it with tn.astype(x, tn.float64)")
 
 
-def _seeds(
+def checked_cotangents(
     operation: str, results: Sequence[Array], structure: TreeDef, cotangents: Any
 ) -> list[Array]:
     """Return the cotangents of results: those given, or that of one real number."""
@@ -372,7 +372,7 @@ def _seeds(
             raise ShapeError(operation, rule, results[:4], remedy)
         (x,) = results
         return [ones(x.shape, dtype=x.dtype, device=x.device)]
-    arrays, given = _arrays_of(operation, cotangents)
+    arrays, given = tree_arrays(operation, cotangents)
     if given != structure:
         rule = f"cotangents {given} do not have the structure {structure} of the result"
         raise ShapeError(operation, rule, remedy="give an array for each array")
@@ -383,4 +383,20 @@ def _seeds(
     return arrays
 
 
-__all__ = ["grad", "grad_of", "jvp", "pull_back", "value_and_grad", "vjp", "watch"]
+__all__ = [
+    "WatchedCall",
+    "check_floating",
+    "checked_cotangents",
+    "forget_watched",
+    "grad",
+    "grad_of",
+    "gradients_of",
+    "pull_back",
+    "tree_arrays",
+    "value_and_grad",
+    "vjp",
+    "watch",
+    "watched",
+    "watched_inputs",
+    "without_history",
+]

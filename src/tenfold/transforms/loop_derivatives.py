@@ -1,6 +1,7 @@
 """Derivatives of loops and branches: the reverse scan of `tn.scan`, the branches of `tn.cond`.
 
-Takes the cotangents of an operation and its operands, hands on those of the operands. A reverse
+Takes the cotangents of an operation and its operands, hands on those of the operands; of
+`tn.while_loop`, which has no reverse, from tangents of operands to those of results. A reverse
 scan goes through the steps backwards. Its carry is the cotangent of the carry, and the sum of the
 cotangents of captured arrays; its rows are the carries before each step, which a scan stores.
 
@@ -21,11 +22,14 @@ from tenfold.core.op import Op
 from tenfold.core.subgraph import Subgraph
 from tenfold.dtypes import kind_of
 from tenfold.ops.create import zeros
+from tenfold.ops.joining import concat
+from tenfold.ops.movement import expand_dims
 from tenfold.transforms.call_op import Callee, interned_callee
 from tenfold.transforms.derivatives import pull_back
+from tenfold.transforms.tangents import LinearMap
 
 
-def scan_back(op: Op[...], g: Any, _result: Any, *arguments: Any) -> list[Array | None]:
+def scan_back(op: Op[...], g: Any, result: Any, *arguments: Any) -> list[Array | None]:
     """Return the cotangents of the operands of a scan, by a scan in reverse."""
     *operands, step, carry_count, xs_count, length, reverse, device = arguments
     body: Subgraph = step.subgraph
@@ -54,10 +58,12 @@ def scan_back(op: Op[...], g: Any, _result: Any, *arguments: Any) -> list[Array 
         ],
         body.rule,
     )
-    storing = [*body.outputs[:carry_count], *body.inputs[:carry_count]]
-    stored = Subgraph(body.name, storing, body.inputs, body.rule)
-    params = carry_count, xs_count, length, reverse, device
-    carries = _apply(op, operands, (interned_callee(stored), *params))[carry_count:]
+    carries = _carries_in_rows(body, operands[:carry_count], result, reverse=reverse)
+    if carries is None:
+        storing = [*body.outputs[:carry_count], *body.inputs[:carry_count]]
+        stored = Subgraph(body.name, storing, body.inputs, body.rule)
+        params = carry_count, xs_count, length, reverse, device
+        carries = _apply(op, operands, (interned_callee(stored), *params))[carry_count:]
     starts = [_zeros(body.inputs[at]) if given[at] is None else given[at] for at in carried]
     results = _apply(
         op,
@@ -71,6 +77,20 @@ def scan_back(op: Op[...], g: Any, _result: Any, *arguments: Any) -> list[Array 
     )
     found = dict(zip([*carried, *captured, *rows], results, strict=True))
     return [found.get(at) for at in range(len(operands))]
+
+
+def _carries_in_rows(
+    body: Subgraph, first: Sequence[Array], result: Any, *, reverse: bool
+) -> list[Array] | None:
+    """Return the carries before each step where all of them are rows of the result, else None."""
+    carries = []
+    for node, before in zip(body.outputs[: len(first)], first, strict=True):
+        known = [at for at in range(len(first), len(body.outputs)) if body.outputs[at] == node]
+        if not known or node.type.shape != before.shape or node.type.dtype != before.dtype:
+            return None
+        rows, start = result[known[0]], expand_dims(before)
+        carries.append(concat([rows[1:], start] if reverse else [start, rows[:-1]]))
+    return carries
 
 
 def cond_back(op: Op[...], g: Any, _result: Any, *arguments: Any) -> list[Array | None]:
@@ -111,6 +131,64 @@ def cond_back(op: Op[...], g: Any, _result: Any, *arguments: Any) -> list[Array 
     return [None, *(by_position.get(at) for at in range(len(operands)))]
 
 
+def while_along(op: Op[...], tangents: Sequence[Array | None], *arguments: Any) -> list[Array]:
+    """Return the tangents of the results of a `while_loop`: a loop that carries them, too."""
+    condition, *operands, step, count, device = arguments
+    body: Subgraph = step.subgraph
+    carried = _floating(body.inputs[:count])
+    captured = [at for at in range(count, len(operands)) if tangents[1 + at] is not None]
+    wrt = [*carried, *captured]
+    linear = LinearMap(body.outputs[:count], [body.inputs[at] for at in wrt])
+    directions = [_placeholder(body.inputs[at]) for at in wrt]
+    found = linear(directions)
+    direction_nodes = list(map(_native.node_of, directions))
+    dual_body = Subgraph(
+        body.name,
+        [
+            *body.outputs[:count],
+            *(_native.node_of(found[at]) for at in carried),
+            *body.outputs[count:],
+        ],
+        [
+            *(*body.inputs[:count], *direction_nodes[: len(carried)]),
+            *(*body.inputs[count:], *direction_nodes[len(carried) :]),
+        ],
+        body.rule,
+    )
+    starts = [_zeros(body.inputs[at]) if (v := tangents[1 + at]) is None else v for at in carried]
+    results = _apply(
+        op,
+        [
+            *(condition, *operands[:count], *starts),
+            *(*operands[count:], *(v for at in captured if (v := tangents[1 + at]) is not None)),
+        ],
+        (interned_callee(dual_body), count + len(carried), device),
+    )
+    by_position = dict(zip(carried, results[count:], strict=True))
+    return [
+        by_position[at] if at in by_position else _zeros(body.outputs[at]) for at in range(count)
+    ]
+
+
+def checkpoint_back(op: Op[...], g: Any, _result: Any, *arguments: Any) -> list[Array | None]:
+    """Return the cotangents of the operands of a checkpoint, which computes its body again."""
+    *operands, call, device = arguments
+    body: Subgraph = call.subgraph
+    given = g if isinstance(g, tuple) else (g,)
+    seeds = [
+        None if x is None else _placeholder(node)
+        for node, x in zip(body.outputs, given, strict=True)
+    ]
+    wanted = _floating(body.inputs)
+    outputs = list(map(_native.node_of, _pulled(body, seeds, wanted)))
+    inputs = [*body.inputs, *(_native.node_of(x) for x in seeds if x is not None)]
+    backward = Subgraph(f"vjp_{body.name}", outputs, inputs, body.rule)
+    seeds_given = [x for x in given if x is not None]
+    results = _apply(op, [*operands, *seeds_given], (interned_callee(backward), device))
+    found = dict(zip(wanted, results, strict=True))
+    return [found.get(at) for at in range(len(operands))]
+
+
 def _floating(nodes: Sequence[Node]) -> list[int]:
     return [at for at, node in enumerate(nodes) if kind_of(node.type.dtype) in "fc"]
 
@@ -136,4 +214,4 @@ def _apply(op: Op[...], operands: Sequence[Array], params: tuple[Any, ...]) -> l
     return list(result) if isinstance(result, tuple) else [result]
 
 
-__all__ = ["cond_back", "scan_back"]
+__all__ = ["checkpoint_back", "cond_back", "scan_back", "while_along"]

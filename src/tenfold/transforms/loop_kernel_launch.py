@@ -86,9 +86,10 @@ class CompiledLoop(NamedTuple):
 
     def _launch(self, buffers: list[Value | int], steps: int, strides: list[int]) -> None:
         elements = product(self.loop.shape)
+        units = -(-elements // self.loop.kernel.lanes)
         sizes = (steps, elements, *strides, 1, 0)
         data = struct.pack(f"{len(sizes)}q", *sizes)
-        status = _native.launch(self.program, buffers, data, b"", 0, elements, elements, 1)
+        status = _native.launch(self.program, buffers, data, b"", 0, units, units, 1)
         assert status == 0, "a step does not fail for its values"
 
 

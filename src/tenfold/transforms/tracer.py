@@ -171,6 +171,13 @@ class TracedFunction:
             nodes.append(node)
         return nodes
 
+    def captured_arrays(self) -> list[Array]:
+        """Return the arrays that it captures, with their current values."""
+        return [
+            _native.array_of(capture.node) if capture.source is None else capture.source
+            for capture in self.captured
+        ]
+
 
 class NeedsValues(Exception):
     """The function asks for values, or assigns to a window: it cannot be traced."""

@@ -1,7 +1,8 @@
 """Step loop: a loop over steps, in which each step reads the values that the last one made.
 
-Input: a FunctionEmitter of a kernel of form "loop". Output: lines. A unit of work is one
-element of the arrays, for all steps in turn. The axes are the steps, then the elements. Of `c`
+Input: a FunctionEmitter of a kernel of form "loop". Output: lines. A unit of work is one packet
+of elements of the arrays, for all steps in turn; the last one begins so that it is full, and
+computes some elements again. The axes are the steps, then the elements. Of `c`
 carried values, operand `i` has the first value and operand `c + i` gets the last one. "carry" is
 the value that a step begins with. "continue" ends the loop after the step in which it is false.
 Carried values stand on the stack, which LLVM turns into registers.
@@ -25,28 +26,31 @@ from __future__ import annotations
 from tenfold.codegen.llvm import load_store
 from tenfold.codegen.llvm.function_emitter import FunctionEmitter
 from tenfold.codegen.llvm.load_store import PacketAddress
-from tenfold.codegen.llvm.loop_emitter import int_op, read_packet, write_packet
+from tenfold.codegen.llvm.loop_emitter import int_min, int_op, read_packet, write_packet
 from tenfold.codegen.llvm.simd_emitter import Packet
-from tenfold.core.loop_ir import KernelStore, operand_of, part_of
+from tenfold.core.loop_ir import KernelOperand, KernelStore, operand_of, part_of
 
 
 def unit(emitter: FunctionEmitter, number: str) -> None:
-    """Emit a unit of work: all steps of one element."""
+    """Emit a unit of work: all steps of one packet."""
     StepLoop(emitter).run(number)
 
 
 class StepLoop:
-    """The loop of one element."""
+    """The loop of one packet."""
 
     def __init__(self, emitter: FunctionEmitter) -> None:
         self.emitter, self.ir, self.kernel = emitter, emitter.ir, emitter.kernel
+        self.lanes = emitter.kernel.lanes
         self.last_values: list[KernelStore] = []
         self.rows: list[KernelStore] = []
         for store in sorted(self.kernel.stores):
             is_row = self.kernel.operands[store.operand].steps[0] == "s"
             (self.rows if is_row else self.last_values).append(store)
         self.invariant = self._invariant()
-        self.slots = [[self.ir.alloca(8) for _ in store.elements] for store in self.last_values]
+        self.slots = [
+            [self.ir.alloca(8 * self.lanes) for _ in store.elements] for store in self.last_values
+        ]
         """The parts of the carried values on the stack."""
         self.pointers: list[str] = []
 
@@ -64,21 +68,24 @@ class StepLoop:
     def run(self, number: str) -> None:
         """Emit the first values, the loop, and the last values."""
         ir, operands = self.ir, self.kernel.operands
-        self.pointers = [self._element_pointer(operand, number) for operand in range(len(operands))]
+        first = number
+        if self.lanes > 1:
+            last = int_op(ir, "sub", self.emitter.length(1), self.lanes)
+            first = int_min(ir, int_op(ir, "mul", number, self.lanes), last)
+        self.pointers = [self._element_pointer(operand, first) for operand in range(len(operands))]
         values: dict[int, Packet] = {}
         for position in sorted(self.invariant):
             values[position] = self._emit(position, values, self.pointers)
         for carry, slots in enumerate(self.slots):
             for part, slot in enumerate(slots):
-                write_packet(ir, slot, self._load(carry, part, self.pointers), 1)
+                write_packet(ir, slot, self._load(carry, part, self.pointers), self.lanes)
         self._loop(values)
         for store, slots in zip(self.last_values, self.slots, strict=True):
             packets = [
-                read_packet(ir, slot, self.kernel.body[element].dtype, 1)
+                read_packet(ir, slot, self.kernel.body[element].dtype, self.lanes)
                 for slot, element in zip(slots, store.elements, strict=True)
             ]
-            pointer = self.pointers[store.operand]
-            load_store.store_single(ir, operands[store.operand], packets, pointer)
+            self._store(store.operand, packets, self.pointers)
 
     def _element_pointer(self, operand: int, number: str) -> str:
         buffer = self.emitter.buffers[operand]
@@ -118,11 +125,10 @@ class StepLoop:
                 values[position] = self._emit(position, values, pointers)
         for store in self.rows:
             packets = [values[element] for element in store.elements]
-            operand = kernel.operands[store.operand]
-            load_store.store_single(ir, operand, packets, pointers[store.operand])
+            self._store(store.operand, packets, pointers)
         for store, slots in zip(self.last_values, self.slots, strict=True):
             for slot, element in zip(slots, store.elements, strict=True):
-                write_packet(ir, slot, values[element], 1)
+                write_packet(ir, slot, values[element], self.lanes)
         return condition
 
     def _row_pointer(self, number: int, step: str) -> str:
@@ -137,11 +143,22 @@ class StepLoop:
             return self._load(operand_of(instruction), part_of(instruction), pointers)
         if instruction.name == "carry":
             slot = self.slots[operand_of(instruction)][part_of(instruction)]
-            return read_packet(self.ir, slot, instruction.dtype, 1)
-        return self.ir.emit(instruction, values, 1)
+            return read_packet(self.ir, slot, instruction.dtype, self.lanes)
+        return self.ir.emit(instruction, values, self.lanes)
 
     def _load(self, number: int, part: int, pointers: list[str]) -> Packet:
-        operand = self.kernel.operands[number]._replace(steps="0")
-        return load_store.load(
-            self.ir, operand, part, PacketAddress(pointers[number], "0", "0", None, 1)
-        )
+        return load_store.load(self.ir, *self._packet(number, part, pointers))
+
+    def _store(self, number: int, packets: list[Packet], pointers: list[str]) -> None:
+        operand, _, address = self._packet(number, 0, pointers)
+        if operand.steps == "0":
+            load_store.store_single(self.ir, operand, packets, address.base)
+        else:
+            load_store.store(self.ir, operand, packets, address)
+
+    def _packet(
+        self, number: int, part: int, pointers: list[str]
+    ) -> tuple[KernelOperand, int, PacketAddress]:
+        operand = self.kernel.operands[number]
+        address = PacketAddress(pointers[number], "0", "0", None, self.lanes)
+        return operand._replace(steps=operand.steps[1]), part, address
