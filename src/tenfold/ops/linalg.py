@@ -157,7 +157,8 @@ def _solve_reference(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
 
 def adjoint(x: Array) -> Array:
     """Return the conjugate transposes of matrices."""
-    return conj(matrix_transpose(x))
+    transposed: Array = matrix_transpose(x)
+    return conj(transposed) if kind_of(x.dtype) == "c" else transposed
 
 
 def solve_back(
