@@ -18,7 +18,7 @@ from pathlib import Path
 
 from check_size import NATIVE_SUFFIXES, code_lines, native_code_lines, read_lines
 
-CAPS = {"Python": 53_767, "C++": 22_235}
+CAPS = {"Python": 53_805, "C++": 22_246}
 """The most lines of code of a language."""
 
 

@@ -47,8 +47,8 @@ def pull_back(
     """Return the cotangents of `wrt`; None for a node that no output depends on.
 
     The walk is native (`native/python/derivative_walk.cpp`): the rules below run where it meets an
-    operation on new Types. `check` gets the nodes whose history is forgotten, and the first of which
-    no cotangent goes on, before.
+    operation on new Types. `check` gets the nodes whose history is forgotten, and the first ones
+    of which no cotangent goes on, before.
     """
 
     def contribute(node: Node, g: Any, inputs: Sequence[Node], needs: tuple[bool, ...]) -> Any:
