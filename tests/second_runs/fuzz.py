@@ -18,6 +18,7 @@ from functools import partial
 
 from second_run_programs import (
     HOT_THRESHOLD,
+    WAYS,
     Environment,
     Program,
     Run,
@@ -33,25 +34,36 @@ ELSEWHERE = 0.1
 """How often another thread evaluates."""
 ANEW = 0.3
 """How often bits are compared with those of a plan of its own, which takes as long as ten runs."""
+DERIVED = 6
+"""Of so many environments one asks for derivatives as well."""
+WAY = 8
+"""Of so many environments one calls the program as a function, pushed or mapped."""
+EMULATED = 10
+"""Of so many environments one is evaluated on the emulated device."""
 LARGE_PAIRS = 2
 REPEATED = (1, 1, 1, 1, 2, 3, HOT_THRESHOLD + 2)
 """How often one is evaluated: the last promotes a small graph to a plan of its own."""
 
 
-def check(seed: int, *, large: bool = False) -> tuple[int, list[str]]:
+def check(
+    seed: int, *, large: bool = False, derived: bool = False, way: str = ""
+) -> tuple[int, list[str]]:
     """Run one program in environments one after the other; return how many pairs there were, and
-    what was wrong.
+    what was wrong. `derived`: with derivatives in each environment; `way`: called so in each.
     """
     rng = random.Random(seed)
     program, pairs = draw_program(rng, large=large), LARGE_PAIRS if large else PAIRS
     environment, wrong, done = None, [], 0
     for number in range(pairs):
         environment = draw_environment(rng, program, environment)
+        environment.derived = derived or number % DERIVED == DERIVED - 1
+        environment.way = way or (list(WAYS)[number // WAY % 3] if number % WAY == 0 else "plain")
         turns = min(rng.choice(REPEATED), 3 if large else max(REPEATED))
         wanted = _run(program, environment, "reference")
         for turn in range(turns):
             done += 1
-            evaluation = partial(_run, program, environment, "cpu", anew=rng.random() < ANEW)
+            device = "emulated" if number % EMULATED == EMULATED - 1 else "cpu"
+            evaluation = partial(_run, program, environment, device, anew=rng.random() < ANEW)
             found = _elsewhere(evaluation) if rng.random() < ELSEWHERE else evaluation()
             said = _unlike(found, wanted)
             if said:
@@ -91,6 +103,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--large", action="store_true", help="vectors of up to 8 million")
+    parser.add_argument("--derived", action="store_true", help="derivatives in each environment")
+    parser.add_argument("--way", default="", choices=["plain", *WAYS], help="in each environment")
     parser.add_argument("--programs", type=int, help="how many, however long they take")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most", type=int, default=20, help="failures after which it ends")
@@ -103,7 +117,7 @@ def main() -> int:
             break
         programs += 1
         try:
-            done, wrong = check(seed, large=options.large)
+            done, wrong = check(seed, large=options.large, derived=options.derived, way=options.way)
         except Exception:  # noqa: BLE001  # a fault is reported with its seed
             print(f"seed {seed}:", traceback.format_exc(), flush=True)
             failures += 1

@@ -9,8 +9,9 @@ program in an environment; the same program in another one must have that one's 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -87,12 +88,17 @@ class Environment:
     together: bool
     dropped: bool
     """Whether leaves are given up before the evaluation: their memory may be written over."""
+    derived: bool = False
+    """Whether derivatives by the leaves are asked for, too."""
+    way: str = "plain"
+    """How the program is called: see WAYS."""
 
     def __str__(self) -> str:
         arrays = [f"{a.dtype}{a.shape} strides {a.strides}" for a in self.leaves]
         return (
             f"{self.lengths} numbers {self.numbers} held {sorted(self.held)} options "
-            f"{self.options} together {self.together} dropped {self.dropped}\n  {arrays}"
+            f"{self.options} together {self.together} dropped {self.dropped} "
+            f"derived {self.derived} {self.way}\n  {arrays}"
         )
 
 
@@ -471,10 +477,13 @@ def run(program: Program, environment: Environment, device: str, *, anew: bool =
     options = {"device": device, "hot_threshold": HOT_THRESHOLD}
     options |= environment.options if device == "cpu" else {}
     with tn.options(**options):
-        slots = _written(program, environment)
-        asked = [slots[i] for i in (*program.outputs, *sorted(environment.held))]
+        leaves = _leaves(environment)
+        if environment.way == "plain" or device == "reference":
+            asked = _asked(program, environment, leaves)
+        else:
+            asked = WAYS[environment.way](partial(_asked, program, environment), leaves)
         if environment.dropped:
-            slots.clear()
+            leaves.clear()
         shadow = _anew(asked) if anew and environment.together else []
         if environment.together:
             tn.eval(*asked)
@@ -486,18 +495,67 @@ def run(program: Program, environment: Environment, device: str, *, anew: bool =
     return Run(values, unlike, 1e-3 if single else 1e-9)
 
 
-def _written(program: Program, environment: Environment) -> list[Any]:
-    given: dict[int, tn.Array] = {}
-    for leaf in environment.leaves:  # one array is one Array
-        if id(leaf) not in given:
-            given[id(leaf)] = tn.asarray(leaf)
-    slots: list[Any] = [given[id(leaf)] for leaf in environment.leaves]
+def _leaves(environment: Environment) -> list[tn.Array]:
+    """The different leaves as Arrays: one array is one Array."""
+    found = []
+    for leaf in _different(environment.leaves):
+        is_watched = environment.derived and leaf.dtype.kind in "fc"
+        found.append(tn.watch(tn.asarray(leaf)) if is_watched else tn.asarray(leaf))
+    return found
+
+
+def _different(leaves: list[np.ndarray]) -> list[np.ndarray]:
+    return list({id(leaf): leaf for leaf in leaves}.values())
+
+
+def _asked(program: Program, environment: Environment, leaves: Sequence[Any]) -> list[Any]:
+    """Write the program; return its outputs, what is held, and derivatives."""
+    numbers = [id(leaf) for leaf in _different(environment.leaves)]
+    slots = [leaves[numbers.index(id(leaf))] for leaf in environment.leaves]
     at = 0
     for each in program.statements:
-        numbers = environment.numbers[at : at + each.numbers]
+        given = environment.numbers[at : at + each.numbers]
         at += each.numbers
-        slots.append(each.function(*[slots[i] for i in each.arrays], *numbers))
-    return slots
+        slots.append(each.function(*[slots[i] for i in each.arrays], *given))
+    asked = [slots[i] for i in (*program.outputs, *sorted(environment.held))]
+    return asked + _derivatives(program, slots) if environment.derived else asked
+
+
+def _traced(write: Callable[..., list[Any]], leaves: list[tn.Array]) -> list[Any]:
+    return list(tn.function(lambda *given: tuple(write(given)))(*leaves))
+
+
+def _pushed(write: Callable[..., list[Any]], leaves: list[tn.Array]) -> list[Any]:
+    traced = tn.function(lambda *given: tuple(write(given)))
+    with tn.Engine() as engine:
+        return list(engine.push(traced, *leaves).get())
+
+
+def _mapped(write: Callable[..., list[Any]], leaves: list[tn.Array]) -> list[Any]:
+    rows = [tn.stack([x, x]) for x in leaves]
+    return [y[1] for y in tn.vmap(lambda *given: tuple(write(given)))(*rows)]
+
+
+WAYS: dict[str, Callable[..., list[Any]]] = {
+    "traced": _traced,
+    "pushed": _pushed,
+    "mapped": _mapped,
+}
+"""Ways to call a program, beside "plain"."""
+UNSTEADY = frozenset(("largest", "sort", "chosen", "between", "cond"))
+"""What rounding may decide: then derivatives differ by more than rounding."""
+
+
+def _derivatives(program: Program, slots: list[Any]) -> list[tn.Array]:
+    """The derivatives of the outputs by the leaves; none where rounding decides which they are."""
+    names = {each.name for each in program.statements}
+    outputs = [slots[i] for i in program.outputs if slots[i].dtype.kind in "fc"]
+    leaves = [x for x in slots[: len(program.leaves)] if x.dtype.kind in "fc"]
+    leaves = list({id(x): x for x in leaves}.values())
+    if not outputs or not leaves or (names & UNSTEADY and names & INEXACT):
+        return []
+    cotangents = [tn.full(x.shape, 0.375, dtype=x.dtype) for x in outputs]
+    return list(tn.grad_of(outputs, leaves, cotangents))
 
 
 def _anew(arrays: list[tn.Array]) -> list[np.ndarray | None]:
