@@ -92,8 +92,7 @@ struct FreeBlock {
 };
 
 FreeBlock pop_free_block(std::size_t bytes) {
-    std::size_t most =
-        bytes < SHARED_BYTES ? bytes : bytes + bytes / (bytes < HUGE_PAGE_BYTES ? 4 : 2);
+    std::size_t most = bytes < SHARED_BYTES ? bytes : bytes + bytes / 4;
     auto it = pool().free_lists.lower_bound(bytes);
     while (it != pool().free_lists.end() && it->first <= most && it->second.blocks.empty()) ++it;
     if (it == pool().free_lists.end() || it->first > most) return {};
