@@ -58,7 +58,10 @@ def test_second_derivatives() -> None:
     cube = tn.custom_jvp(lambda x: x**3)
     cube.defjvp(lambda x, v: (x[0] ** 3, 3 * x[0] ** 2 * v[0]))
     np.testing.assert_allclose(tn.hessian(lambda x: tn.sum(cube(x)))(X), np.diag(6 * np.asarray(X)))
-    inner = lambda x: tn.jvp(cube, (x,), (tn.ones(3),))[1]  # noqa: E731
+
+    def inner(x: tn.Array) -> tn.Array:
+        return tn.jvp(cube, (x,), (tn.ones(3),))[1]
+
     np.testing.assert_allclose(tn.jvp(inner, (X,), (tn.ones(3),))[1], 6 * np.asarray(X))
     assert tn.vmap(tn.hessian(cube))(X).tolist() == pytest.approx((6 * np.asarray(X)).tolist())
 

@@ -36,7 +36,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
     traced once for each signature, and captured arrays have derivatives, as in `tn.cond`. A call is
     computed by itself: it is not fused with what surrounds it, so make segments large.
 
-    Raises TypeError for an argument that is no function, UnsupportedError where it asks for values.
+    Raises TypeError for what is not a function, UnsupportedError where it asks for values.
 
     The name is that of `jax.checkpoint` (Bradbury et al. 2018).
 

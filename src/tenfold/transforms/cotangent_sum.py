@@ -41,8 +41,6 @@ MAX_CHAIN = 8
 """Arrays that are added one by one; more small ones are stacked and summed."""
 MAX_STACKED_ELEMENTS = 1 << 14
 """The elements of an array that is stacked: of larger ones a copy costs more than a launch."""
-MAX_SUMMED_ELEMENTS = 1 << 22
-"""The elements that are stacked at once."""
 MAX_INNER = 16
 """The terms of the sums in a product that is stacked; more are a good product by themselves."""
 MAX_PIECES = 64
@@ -145,9 +143,7 @@ def sum_of_arrays(arrays: Sequence[Array]) -> Array:
     """Return the sum of arrays of one shape."""
     size, is_dense = arrays[0].size, not any(map(_native.has_kind, arrays))
     if len(arrays) > MAX_CHAIN and size <= MAX_STACKED_ELEMENTS and is_dense:
-        count = max(2, MAX_SUMMED_ELEMENTS // max(size, 1))
-        parts = [arrays[at : at + count] for at in range(0, len(arrays), count)]
-        arrays = [sum_of_stack(stack(part)) for part in parts]
+        return sum_of_stack(stack(arrays))
     return _chain(arrays)
 
 
