@@ -11,8 +11,6 @@ import struct
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from tenfold.core.canonical_reduction import BLOCK, LANES
 from tenfold.core.loop_ir import SEGMENT_CHUNK, SMALL_STEPS, Kernel, KernelForm, KernelOperand
 from tenfold.core.scalar_ir import PRIMITIVES
@@ -28,7 +26,6 @@ from tenfold.schedule.scatter_loops import scatter_form, scatter_partition, scat
 from tenfold.schedule.schedule_ir import (
     FusedGroup,
     Launch,
-    LaunchScalar,
     Schedule,
     UnorderedOperand,
 )
@@ -575,9 +572,3 @@ def _constant_step(memory: UnorderedOperand, stride: int) -> str:
 def pack_sizes(sizes: Sequence[int]) -> bytes:
     """Return sizes as bytes for a launch, 8 bytes each."""
     return struct.pack(f"{len(sizes)}q", *sizes)
-
-
-def parameter_bytes(parameter: LaunchScalar, converted: np.ndarray) -> bytes:
-    """Return a scalar as 8 bytes for a launch; `converted` has the dtype of the parameter."""
-    component = (converted.real, converted.imag)[parameter.part]
-    return np.asarray(component).tobytes().ljust(8, b"\0")
