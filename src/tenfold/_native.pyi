@@ -765,6 +765,10 @@ class Handle:
         """
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait as `get` does and return what it would raise, or None."""
+    def result(self, timeout: float | None = None) -> Any:
+        """The same as `get`, by the name of `concurrent.futures`."""
+    def add_done_callback(self, function: Callable[[Handle], object], /) -> None:
+        """Call `function(handle)` on a worker once the value or an error is there, or at once."""
     def done(self) -> bool:
         """Whether the value is there, or an error; never waits."""
     def cancel(self) -> bool:

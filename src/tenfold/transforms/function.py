@@ -13,6 +13,7 @@ batched, and run the fused kernels of the whole function.
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass
 from itertools import count
@@ -28,12 +29,12 @@ from tenfold.core.callable_signature import exact_signature, name_of
 from tenfold.core.op import Op
 from tenfold.core.pytree import TreeDef, flatten, flatten_one_level
 from tenfold.core.trace_state import TRACE
-from tenfold.errors import RunError, message, raise_if_failed
+from tenfold.errors import FallbackWarning, RunError, message, raise_if_failed
 from tenfold.interop.asarray import asarray
 from tenfold.transforms.call_op import Callee
 from tenfold.transforms.loop_carry import checked_callable
 from tenfold.transforms.trace_cache import CachedTrace, TraceCache, signature_key
-from tenfold.transforms.tracer import NeedsValues, trace_function
+from tenfold.transforms.tracer import NeedsValues, line_of, trace_function
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -96,6 +97,7 @@ class Function:
         self._page = getattr(function, "__module__", None) or ""
         self._family = object()  # shared by the ops of all traces
         self._traces = TraceCache()
+        self._warned = False
         self._tracing: set[tuple[int, Hashable]] = (
             set()
         )  # by thread: several threads may trace it at once
@@ -202,7 +204,9 @@ class Function:
         self._tracing.add(active_key)
         try:
             trace = trace_function(self.function, leaves, structure)
-        except NeedsValues:
+        except NeedsValues as error:
+            if outer is None and not error.assigned:
+                self._warn_untraced(error)
             return NeedsValues
         finally:
             self._tracing.remove(active_key)
@@ -210,6 +214,18 @@ class Function:
         if max(assignments, default=0) > MAX_ASSIGNMENTS:
             return NeedsValues
         return CachedTrace(trace, Callee(trace.subgraph, self._page, self._family), [])
+
+    def _warn_untraced(self, error: NeedsValues) -> None:
+        """Warn once that the function runs untraced, and say where it asks for a value."""
+        if self._warned:
+            return
+        self._warned = True
+        place = line_of(error.__cause__) if error.__cause__ else self.name
+        text = (
+            f"{self.name} runs untraced: {place} asks for a value of an array; "
+            "choose with tn.where or tn.cond, repeat with tn.while_loop, or leave out @tn.function"
+        )
+        warnings.warn(text, FallbackWarning, stacklevel=5)
 
     def _call_untraced(self, leaves: list[Any], structure: TreeDef) -> Any:
         """Run the Python function on copies of the Arrays, which it may assign to."""
