@@ -16,7 +16,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.cli import bench
-from tenfold.cli.progress import Progress
+from tenfold.inspect.progress import Progress
 from tenfold.inspect import machine_limits
 
 Command = Callable[..., Any]

@@ -74,17 +74,21 @@ class Pass:
         """Return the rows that a task reads: that of a chunk, or PREPARE. Nothing is computed."""
         blocks = Blocks(None)
         builder = RowBuilder(self.plan, blocks, self.plan.known)
+        self.expressions(task, builder)
+        return blocks.ranges()
+
+    def expressions(self, task: int, builder: RowBuilder) -> list[Array]:
+        """Return the lazy arrays that a task computes."""
         if task == PREPARE:
-            for at in self._wanted:
-                builder.make(at)
-            return blocks.ranges()
+            return [builder.make(at) for at in self._wanted]
+        arrays: list[Array] = []
         for folds, outputs in self._leaves(task):
             for at, (_, begin, end) in folds:
-                self.plan.folds[at].parts(builder.of(at), begin, end)
+                arrays += self.plan.folds[at].parts(builder.of(at), begin, end)
             for at, (_, begin, end) in outputs:
-                builder.rows(self.plan.graph.outputs[at], begin, end)
+                arrays.append(builder.rows(self.plan.graph.outputs[at], begin, end))
             builder.forget()
-        return blocks.ranges()
+        return arrays
 
     def prepare(self, blocks: Mapping[ReadRange, Any], known: Known) -> Known:
         """Return the known values, with those that the chunks need whole."""

@@ -418,6 +418,11 @@ CHUNK_RULES = (
 """The kinds of ops, the first that applies."""
 
 
+def has_rule(op: Op[...]) -> bool:
+    """Whether there is a rule for an op."""
+    return any(rule.applies(op) for rule in CHUNK_RULES)
+
+
 def rule_of(cut: CutNode) -> ChunkRule:
     """Return the rule of a node. Raises CannotCutError where there is none."""
     for rule in CHUNK_RULES:
@@ -442,4 +447,4 @@ def is_long(node: Node, inputs_are_long: Sequence[bool]) -> bool:
 LONG_BYTES = 1 << 20
 """The bytes above which a broadcast or created array is not stored whole."""
 
-__all__ = ["LONG_BYTES", "ChunkRule", "CutNode", "Rows", "is_long", "rule_of"]
+__all__ = ["LONG_BYTES", "ChunkRule", "CutNode", "Rows", "has_rule", "is_long", "rule_of"]

@@ -21,16 +21,17 @@ from tenfold import _native
 from tenfold._native import Array, Node, Type
 from tenfold.core.graph import Graph
 from tenfold.core.interpreter import interpret, rebuild_with_origin
+from tenfold.core.op import Op
 from tenfold.core.pytree import TreeDef, flatten
 from tenfold.dtypes import canonical
 from tenfold.errors import ShapeError
 from tenfold.interop.asarray import asarray
 from tenfold.out_of_core.chunk_plan import ChunkPlan, computed
+from tenfold.out_of_core.chunk_rules import has_rule
 from tenfold.out_of_core.chunk_sources import chunk_rows, is_source, source_axes
 from tenfold.transforms.loop_carry import checked_callable
 from tenfold.transforms.tracer import (
     NeedsValues,
-    TracedFunction,
     line_of,
     needs_values_error,
     trace_function,
@@ -75,7 +76,7 @@ def trace_plan(
     except NeedsValues as error:
         cause = error.__cause__ or error
         raise needs_values_error("tn.blockwise", line_of(cause), VALUES_REMEDY) from None
-    graph, inputs = _inlined(trace)
+    graph, inputs = inlined(trace.subgraph.graph, trace.subgraph.inputs)
     arrays = [at for at, leaf in enumerate(leaves) if isinstance(leaf, Array)]
     chunk_inputs = [inputs[arrays.index(at)] for at in chunked]
     whole = {inputs[at]: leaves[number] for at, number in enumerate(arrays) if axes[number] is None}
@@ -99,16 +100,18 @@ def _leaf(source: Any, is_whole: bool) -> Any:
     return _native.placeholder(Type(tuple(source.shape), dtype, "cpu"))
 
 
-def _inlined(trace: TracedFunction) -> tuple[Graph, Sequence[Node]]:
-    """Return the graph of a trace with the bodies of traced functions in place of their calls."""
-    body = trace.subgraph
-    graph, inputs = body.graph, body.inputs
-    while any(_is_call(node) for node in graph.nodes):
+def inlined(graph: Graph, inputs: Sequence[Node]) -> tuple[Graph, Sequence[Node]]:
+    """Return a graph with the bodies of traced functions in place of their calls; operations
+    without a chunk rule are replaced by others that have the same values.
+    """
+    while any(map(_is_replaced, graph.nodes)):
         environment: dict[Node, Any] = {node: _native.array_of(node) for node in inputs}
 
         def rule(node: Node, operands: list[Any]) -> Any:
-            if not _is_call(node):
+            if not _is_replaced(node):
                 return rebuild_with_origin(node, operands)
+            if node.op.semantics.body is None:
+                return node.op.transforms.expression(*operands, *node.params)
             results = node.op.semantics.body.apply(operands)
             return results if len(results) > 1 else results[0]
 
@@ -117,8 +120,13 @@ def _inlined(trace: TracedFunction) -> tuple[Graph, Sequence[Node]]:
     return graph, inputs
 
 
-def _is_call(node: Node) -> bool:
-    return node.pending and node.op is not None and node.op.semantics.body is not None
+def _is_replaced(node: Node) -> bool:
+    op = node.op if node.pending else None
+    if not isinstance(op, Op) or not node.inputs:
+        return False
+    return op.semantics.body is not None or (
+        op.transforms.expression is not None and not has_rule(op)
+    )
 
 
 def _known_values(graph: Graph, whole: dict[Node, Array]) -> dict[int, np.ndarray]:
@@ -127,4 +135,4 @@ def _known_values(graph: Graph, whole: dict[Node, Array]) -> dict[int, np.ndarra
     return dict(zip(positions, computed([whole[graph.nodes[at]] for at in positions]), strict=True))
 
 
-__all__ = ["TracedPlan", "trace_plan"]
+__all__ = ["TracedPlan", "inlined", "trace_plan"]
