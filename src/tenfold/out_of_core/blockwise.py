@@ -75,7 +75,7 @@ def blockwise(
     return run(function, sources, axis, out, how)
 
 
-def write_in_parts(
+def _write_in_parts(
     x: Array, written: np.ndarray, write: Callable[[Any, np.ndarray], None], min_bytes: int
 ) -> bool:
     """Compute an expression by parts and write each; return whether it could be cut."""
@@ -84,4 +84,4 @@ def write_in_parts(
     return window_writes.write_in_parts(x, written, write, min_bytes)
 
 
-external_buffer.set_part_writer(write_in_parts)
+external_buffer.set_part_writer(_write_in_parts)

@@ -22,7 +22,7 @@ from tenfold.core.pytree import TreeDef, flatten
 from tenfold.errors import DTypeError, ShapeError, raise_if_failed
 from tenfold.interop.asarray import asarray
 from tenfold.out_of_core.chunk_plan import ChunkPlan, Piece
-from tenfold.runtime.result_memory import refusal
+from tenfold.runtime.result_memory import results_refusal
 
 
 class Output:
@@ -58,7 +58,7 @@ class Outputs:
                 _check_target(target, type_)
             elif plan.axes[plan.graph.outputs[at]] is not None:
                 missing += type_.size * type_.dtype.itemsize
-        raise_if_failed(refusal(missing))
+        raise_if_failed(results_refusal(missing))
         for at, (target, type_) in enumerate(zip(self.given, types, strict=True)):
             axis = plan.axes[plan.graph.outputs[at]]
             if axis is not None:

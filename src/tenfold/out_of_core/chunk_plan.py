@@ -28,8 +28,9 @@ from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op
 from tenfold.errors import UnsupportedError, raise_if_failed
-from tenfold.out_of_core.chunk_folds import CannotCutError, Fold, ScanFold
-from tenfold.out_of_core.chunk_rules import CutNode, is_long, rule_of
+from tenfold.out_of_core.chunk_folds import ChunkFold, ScanFold
+from tenfold.out_of_core.chunk_rules import chunk_rule_of, is_long
+from tenfold.out_of_core.cut_node import CannotCutError, CutNode
 from tenfold.out_of_core.cut_rows import Blocks, ReadRange, RowBuilder
 from tenfold.out_of_core.fold_tree import Leaf, Place, close, leaves_of, merge
 
@@ -57,7 +58,7 @@ class ChunkResult(NamedTuple):
     pieces: list[Piece]
 
 
-class Pass:
+class ChunkPass:
     """One pass over the chunks: the folds and the rows of results that it computes."""
 
     def __init__(self, plan: ChunkPlan, number: int) -> None:
@@ -172,15 +173,15 @@ class ChunkPlan:
         self.axes: list[int | None] = []
         self.levels: list[int] = []
         self.cuts: dict[int, CutNode] = {}
-        self.folds: dict[int, Fold] = {}
+        self.folds: dict[int, ChunkFold] = {}
         self.long: list[bool] = []
         self._leaves: dict[int, list[list[Leaf]]] = {}
         for at in range(len(graph.nodes)):
             self._analyse(at, axes)
         levels = [self.levels[at] for at in self.folds]
         levels += [self.level_after(at) for at in graph.outputs if self.axes[at] is not None]
-        self.passes = [Pass(self, number) for number in range(max(levels, default=-1) + 1)]
-        self.end = Pass(self, len(self.passes))
+        self.passes = [ChunkPass(self, number) for number in range(max(levels, default=-1) + 1)]
+        self.end = ChunkPass(self, len(self.passes))
         """Has no chunks: its `prepare` computes the results that are whole."""
 
     def _analyse(self, at: int, axes: Sequence[int]) -> None:
@@ -211,7 +212,7 @@ class ChunkPlan:
         try:
             if not isinstance(op, Op) or op.semantics.opaque:
                 raise CannotCutError("it is a Python function, of unknown axes")
-            result = rule_of(cut).axis(cut)
+            result = chunk_rule_of(cut).axis(cut)
         except CannotCutError as error:
             raise self._refusal(cut, str(error)) from None
         if result is None or isinstance(result, int):
@@ -286,4 +287,13 @@ def computed(arrays: Sequence[Array]) -> list[np.ndarray]:
     return [np.asarray(x) for x in arrays]
 
 
-__all__ = ["PREPARE", "ChunkPlan", "ChunkResult", "Known", "Partials", "Pass", "Piece", "computed"]
+__all__ = [
+    "PREPARE",
+    "ChunkPass",
+    "ChunkPlan",
+    "ChunkResult",
+    "Known",
+    "Partials",
+    "Piece",
+    "computed",
+]

@@ -23,7 +23,7 @@ from tenfold.inspect.progress import Progress
 from tenfold.interop.asarray import asarray
 from tenfold.machine import usable_processors
 from tenfold.out_of_core.chunk_outputs import Outputs, given_targets
-from tenfold.out_of_core.chunk_plan import PREPARE, Partials, Pass
+from tenfold.out_of_core.chunk_plan import PREPARE, ChunkPass, Partials
 from tenfold.out_of_core.chunk_sources import is_source, read
 from tenfold.out_of_core.plan_text import plan_text
 from tenfold.out_of_core.trace_plan import TracedPlan, trace_plan
@@ -46,7 +46,7 @@ def run_plan(
     return [known[at] if plan.axes[at] is None else None for at in plan.graph.outputs]
 
 
-def _read(traced: TracedPlan, stage: Pass, task: int) -> dict[Any, Any]:
+def _read(traced: TracedPlan, stage: ChunkPass, task: int) -> dict[Any, Any]:
     ranges = stage.reads(task)
     return {r: read(traced.sources[r[0]], traced.axes[r[0]], *r[1:]) for r in ranges}
 
@@ -66,7 +66,7 @@ class _PassRun:
     def __init__(
         self,
         traced: TracedPlan,
-        stage: Pass,
+        stage: ChunkPass,
         outputs: Outputs,
         known: Any,
         workers: int,

@@ -24,7 +24,7 @@ from tenfold.core.canonical_reduction import BLOCK
 from tenfold.core.shape_rules import normalize_axis
 from tenfold.errors import DTypeError, ShapeError
 
-CHUNK_BYTES = 8 << 20
+TARGET_BYTES = 8 << 20
 """The bytes of a chunk of all sources, where nothing else is asked for."""
 MAX_SOURCE_CHUNK_BYTES = 64 << 20
 """The bytes up to which chunks of a source are read several at a time."""
@@ -85,11 +85,11 @@ def _rows_of_chunk(sources: Sequence[Any], axes: Sequence[int], length: int) -> 
     ]
     own = math.lcm(*[rows for rows in own_rows if rows])
     if own > 1 and own * row_bytes <= MAX_SOURCE_CHUNK_BYTES:
-        return own * max(CHUNK_BYTES // max(own * row_bytes, 1), 1)
+        return own * max(TARGET_BYTES // max(own * row_bytes, 1), 1)
     if any(own_rows):
         return max(rows for rows in own_rows if rows)
-    fitting = 1 << (max(CHUNK_BYTES // max(row_bytes, 1), 1).bit_length() - 1)
-    return BLOCK if fitting < BLOCK and row_bytes * BLOCK < 8 * CHUNK_BYTES else fitting
+    fitting = 1 << (max(TARGET_BYTES // max(row_bytes, 1), 1).bit_length() - 1)
+    return BLOCK if fitting < BLOCK and row_bytes * BLOCK < 8 * TARGET_BYTES else fitting
 
 
 def bytes_of(source: Any) -> int:

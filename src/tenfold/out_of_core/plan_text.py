@@ -21,7 +21,7 @@ from tenfold.core.graph import type_text
 from tenfold.inspect.memory_traffic import peak_memory
 from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import count_text, in_bytes
-from tenfold.out_of_core.chunk_plan import Pass
+from tenfold.out_of_core.chunk_plan import ChunkPass
 from tenfold.out_of_core.chunk_sources import bytes_of, is_memory
 from tenfold.out_of_core.cut_rows import Blocks, ReadRange, RowBuilder
 from tenfold.out_of_core.trace_plan import TracedPlan
@@ -42,7 +42,7 @@ def plan_text(traced: TracedPlan, workers: int) -> str:
     return "\n".join(lines)
 
 
-def _pass_text(traced: TracedPlan, stage: Pass) -> str:
+def _pass_text(traced: TracedPlan, stage: ChunkPass) -> str:
     plan = traced.plan
     read = sum(
         _range_bytes(traced, part) for chunk in _chunks(traced) for part in stage.reads(chunk)
@@ -68,7 +68,7 @@ def _range_bytes(traced: TracedPlan, part: ReadRange) -> int:
     return bytes_of(values) // max(int(values.shape[axis]), 1) * (end - begin)
 
 
-def _chunk_bytes(traced: TracedPlan, stage: Pass) -> int:
+def _chunk_bytes(traced: TracedPlan, stage: ChunkPass) -> int:
     """Return the bytes that the task of a full chunk holds: sources, results, temporaries."""
     read = [part for part in stage.reads(0) if not is_memory(traced.sources[part[0]])]
     builder = RowBuilder(traced.plan, Blocks(None), traced.plan.known)

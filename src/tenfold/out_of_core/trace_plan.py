@@ -27,7 +27,7 @@ from tenfold.dtypes import canonical
 from tenfold.errors import ShapeError
 from tenfold.interop.asarray import asarray
 from tenfold.out_of_core.chunk_plan import ChunkPlan, computed
-from tenfold.out_of_core.chunk_rules import has_rule
+from tenfold.out_of_core.chunk_rules import has_chunk_rule
 from tenfold.out_of_core.chunk_sources import chunk_rows, is_source, source_axes
 from tenfold.transforms.loop_carry import checked_callable
 from tenfold.transforms.tracer import (
@@ -37,7 +37,7 @@ from tenfold.transforms.tracer import (
     trace_function,
 )
 
-VALUES_REMEDY = (
+TRACED_REMEDY = (
     "choose by values with tn.where, give a histogram its range=, and compute other numbers before"
 )
 
@@ -50,7 +50,7 @@ class TracedPlan:
     structure: TreeDef
     """The structure of the results."""
     sources: list[Any]
-    """The sources in chunks, by the numbers that `Pass.reads` has."""
+    """The sources in chunks, by the numbers that `ChunkPass.reads` has."""
     axes: list[int]
     """The axis of each."""
 
@@ -75,7 +75,7 @@ def trace_plan(
         )
     except NeedsValues as error:
         cause = error.__cause__ or error
-        raise needs_values_error("tn.blockwise", line_of(cause), VALUES_REMEDY) from None
+        raise needs_values_error("tn.blockwise", line_of(cause), TRACED_REMEDY) from None
     graph, inputs = inlined(trace.subgraph.graph, trace.subgraph.inputs)
     arrays = [at for at, leaf in enumerate(leaves) if isinstance(leaf, Array)]
     chunk_inputs = [inputs[arrays.index(at)] for at in chunked]
@@ -125,7 +125,7 @@ def _is_replaced(node: Node) -> bool:
     if not isinstance(op, Op) or not node.inputs:
         return False
     return op.semantics.body is not None or (
-        op.transforms.expression is not None and not has_rule(op)
+        op.transforms.expression is not None and not has_chunk_rule(op)
     )
 
 

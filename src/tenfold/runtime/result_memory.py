@@ -20,7 +20,7 @@ from tenfold.machine import available_memory
 CHECKED_BYTES = 1 << 30
 """The bytes of results from which the free memory is asked for; also in
 `native/python/replay_bindings.cpp`."""
-REMEDY = (
+RESULTS_REMEDY = (
     "write it to a file by parts, with tn.wrap(memmap)[...] = e, or with tn.blockwise(..., out=) "
     "into a memory map or an array of zarr or h5py"
 )
@@ -28,10 +28,10 @@ REMEDY = (
 
 def refusal_of(nodes: Iterable[Node]) -> MemoryError | None:
     """Return the error of results that do not fit; views and updates have memory already."""
-    return refusal(sum(_new_bytes(node) for node in nodes))
+    return results_refusal(sum(_new_bytes(node) for node in nodes))
 
 
-def refusal(num_bytes: int) -> MemoryError | None:
+def results_refusal(num_bytes: int) -> MemoryError | None:
     """Return the error of results of that many bytes, if they do not fit."""
     if num_bytes < CHECKED_BYTES:
         return None
@@ -39,7 +39,7 @@ def refusal(num_bytes: int) -> MemoryError | None:
     if num_bytes <= free:
         return None
     sizes = f"the results have {num_bytes:,} bytes, and {free:,} bytes of memory are free"
-    return MemoryError(f"{sizes}\n  remedy: {REMEDY}")
+    return MemoryError(f"{sizes}\n  remedy: {RESULTS_REMEDY}")
 
 
 def _new_bytes(node: Node) -> int:
