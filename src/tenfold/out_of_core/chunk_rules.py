@@ -1,8 +1,8 @@
 """Chunk rules: how rows of a result are computed from rows of the operands, for each kind of op.
 
 Takes a CutNode: a node of a traced function, and for each operand the axis along which it comes in
-chunks, or None for one that is there whole. A rule hands on the axis of the result, or a ChunkFold if
-the op reduces the chunked axis; and from a range of rows the expression that computes them. The
+chunks, or None for one that is there whole. A rule hands on the axis of the result, or a ChunkFold
+if the op reduces the chunked axis; and from a range of rows the expression that computes them. The
 rules follow from what an op declares: its shapes, index map, reduced or contracted axes.
 
 >>> import tenfold as tn
@@ -300,13 +300,13 @@ def _member_params(cut: CutNode) -> Params | None:
     batch_params, params = cut.op.transforms.batch_params, cut.node.params
     if batch_params is None or any(axis not in (0, None) for axis in cut.axes):
         return None
-    candidates: list[Params] = [params]
-    if params and type(params[0]) is int:
-        candidates.insert(0, (params[0] - 1, *params[1:]))
-    if params and type(params[0]) is tuple and all(type(a) is int for a in params[0]):
-        candidates.append((tuple([a - 1 for a in params[0]]), *params[1:]))
-    if len(params) > 1 and type(params[1]) is tuple and all(type(a) is int for a in params[1]):
-        candidates.append((params[0], tuple([a - 1 for a in params[1]]), *params[2:]))
+    candidates = [params]
+    for at in range(min(len(params), 2)):  # an axis, or a tuple of them
+        axes = params[at] if type(params[at]) is tuple else (params[at],)
+        if all(type(axis) is int and axis > 0 for axis in axes):
+            before = tuple([axis - 1 for axis in axes])
+            own = before if type(params[at]) is tuple else before[0]
+            candidates.append((*params[:at], own, *params[at + 1 :]))
     length = cut.shapes[cut.chunked[0][0]][0]
     types = [_native.Type(x.type.shape[1:], x.type.dtype, x.type.device) for x in cut.node.inputs]
     for candidate in candidates:

@@ -101,8 +101,8 @@ class _PassRun:
 
     def _run_threads(self, threads: int) -> None:
         with ThreadPoolExecutor(threads, "tenfold_chunk") as pool:
-            tasks = [pool.submit(copy_context().run, self._on_thread) for _ in range(threads)]
             try:
+                tasks = [pool.submit(copy_context().run, self._on_thread) for _ in range(threads)]
                 for task in tasks:
                     task.result()
             except BaseException as interrupt:

@@ -68,7 +68,8 @@ def as_block(values: Any) -> Array:
     """Return a block as an array that shares its memory: it is read before the task ends."""
     if isinstance(values, Array):
         return values
-    return asarray(np.asarray(values), copy=False)
+    block = np.asarray(values)
+    return asarray(block, copy=False if block.flags.aligned and block.dtype.isnative else None)
 
 
 def cut(x: Array, axis: int, begin: int, end: int) -> Array:

@@ -96,7 +96,7 @@ class PartialFold:
             result = np.empty(folded.shape, dtype)
             result.real, result.imag = values
             return result.reshape(type_.shape)
-        return cast_values(values[0], dtype).reshape(type_.shape)
+        return np.array(cast_values(values[0], dtype)).reshape(type_.shape)
 
 
 def combine_records(kind: str, left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ that it reads, what it reduces, and the rows that it makes; at last the peak of 
 blockwise: 2 passes over 3 chunks of 1,024 rows, axis 0
 pass 1: reads 48,000 bytes; reduces sum
 pass 2: reads 48,000 bytes; makes the rows of result 1: float64[3000, 2], 48,000 bytes
-peak memory: 98,304 bytes: 3 chunks with 32,768 bytes of sources and results each
+peak memory: 49,152 bytes: 3 chunks with 16,384 bytes of sources and results each
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from tenfold.interop.asarray import asarray
 from tenfold.out_of_core.chunk_plan import ChunkPlan, computed
 from tenfold.out_of_core.chunk_rules import has_chunk_rule
 from tenfold.out_of_core.chunk_sources import chunk_rows, is_source, source_axes
+from tenfold.settings import override
 from tenfold.transforms.loop_carry import checked_callable
 from tenfold.transforms.tracer import (
     NeedsValues,
@@ -70,9 +71,9 @@ def trace_plan(
     chunks = chunk_rows(own_sources, own_axes, chunk)
     leaves = [_leaf(x, own is None) for x, own in zip(sources, axes, strict=True)]
     try:
-        trace = trace_function(
-            function, leaves, flatten(((*range(len(leaves)),), {}))[1], hoist=False
-        )
+        with override(check_nans=True):  # nodes know their lines
+            structure = flatten(((*range(len(leaves)),), {}))[1]
+            trace = trace_function(function, leaves, structure, hoist=False)
     except NeedsValues as error:
         cause = error.__cause__ or error
         raise needs_values_error("tn.blockwise", line_of(cause), TRACED_REMEDY) from None
