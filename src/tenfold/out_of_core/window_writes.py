@@ -34,6 +34,7 @@ from tenfold.out_of_core.chunk_scheduler import run_plan
 from tenfold.out_of_core.chunk_sources import chunk_rows
 from tenfold.out_of_core.trace_plan import TracedPlan, inlined
 from tenfold.settings import get
+from tenfold.storage.dense import HOST
 
 
 def expression_plan(x: Array, min_bytes: int) -> TracedPlan | None:
@@ -41,7 +42,7 @@ def expression_plan(x: Array, min_bytes: int) -> TracedPlan | None:
     None where it cannot be cut by rows.
     """
     graph, _ = inlined(Graph.of([_native.node_of(x)]), ())
-    if x.device != "cpu" or not x.ndim or not all(map(_is_repeatable, graph.nodes)):
+    if x.device != HOST or not x.ndim or not all(map(_is_repeatable, graph.nodes)):
         return None
     leaves = {
         node: np.asarray(_native.array_of(node))
