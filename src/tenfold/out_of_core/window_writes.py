@@ -84,8 +84,8 @@ def _is_repeatable(node: Node) -> bool:
 class PartTarget:
     """The target of an Output whose parts a function writes."""
 
-    def __init__(self, written: np.ndarray, write: Callable[[Any, np.ndarray], None]) -> None:
-        self.shape, self.dtype, self.write = written.shape, written.dtype, write
+    def __init__(self, like: Array | np.ndarray, write: Callable[[Any, Any], None]) -> None:
+        self.shape, self.dtype, self.write = like.shape, like.dtype, write
 
     def __setitem__(self, key: Any, values: np.ndarray) -> None:
         self.write(key, values)
@@ -107,4 +107,4 @@ def write_in_parts(
     return True
 
 
-__all__ = ["expression_plan", "write_in_parts"]
+__all__ = ["PartTarget", "expression_plan", "write_in_parts"]
