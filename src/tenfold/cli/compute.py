@@ -97,7 +97,7 @@ def eval_command(
         if dtype is not None:
             results = {name: convert_result(name, array, dtype) for name, array in results.items()}
         text = tn.explain(*results.values()) if explain else None
-        is_written = path is not None and write_in_parts(path, results, progress)
+        is_written = path is not None and save_in_parts(path, results, progress)
         values = {} if is_written else compute_all(results, progress)
         if path is not None and not is_written:
             progress.stage(f"writing {output}", sum(value.nbytes for value in values.values()))
@@ -246,7 +246,7 @@ def compute_all(results: dict[str, tn.Array], progress: Progress) -> dict[str, N
         raise computation_error(error) from error
 
 
-def write_in_parts(path: str, results: dict[str, tn.Array], progress: Progress) -> bool:
+def save_in_parts(path: str, results: dict[str, tn.Array], progress: Progress) -> bool:
     """Compute one large result by parts, and write each; return whether it could be cut by rows."""
     array, *others = results.values()
     if others or path.endswith(".npz") or array_bytes(array) < PART_BYTES:
