@@ -46,6 +46,8 @@ class ChunkRule(NamedTuple):
     """The chunked axis of the result, a ChunkFold, or None: it needs few rows, and is whole."""
     rows: Callable[[CutNode, Rows, int, int], Any]
     """The rows of the result from `begin` to `end`; of a whole result all of it."""
+    moves_rows: bool = False
+    """Whether rows of the result may need rows of other numbers of the operands."""
 
 
 def _axis_of_map(cut: CutNode) -> int:
@@ -380,15 +382,15 @@ CHUNK_RULES = (
     ChunkRule(
         lambda op: op.semantics.shapes == "permuted", _axis_of_permutation, _rows_as_they_are
     ),
-    ChunkRule(lambda op: op is index, _axis_of_index, _rows_of_index),
+    ChunkRule(lambda op: op is index, _axis_of_index, _rows_of_index, True),
     ChunkRule(lambda op: op is broadcast_to, _axis_of_broadcast, _rows_of_broadcast),
-    ChunkRule(lambda op: op is reshape, _axis_of_reshape, _rows_of_reshape),
-    ChunkRule(lambda op: op is pad, _axis_of_pad, _rows_of_pad),
+    ChunkRule(lambda op: op is reshape, _axis_of_reshape, _rows_of_reshape, True),
+    ChunkRule(lambda op: op is pad, _axis_of_pad, _rows_of_pad, True),
     ChunkRule(lambda op: op.rewriting.contraction, _axis_of_product, _rows_of_product),
-    ChunkRule(lambda op: op.lowering.joins, _axis_of_join, _rows_of_join),
-    ChunkRule(lambda op: op.lowering.pieces, _axis_of_blocks, _rows_of_blocks),
+    ChunkRule(lambda op: op.lowering.joins, _axis_of_join, _rows_of_join, True),
+    ChunkRule(lambda op: op.lowering.pieces, _axis_of_blocks, _rows_of_blocks, True),
     ChunkRule(lambda op: op.lowering.gathers, _axis_of_gather, _rows_of_gather),
-    ChunkRule(lambda op: op.lowering.scanning, _axis_of_scan, _rows_of_scan),
+    ChunkRule(lambda op: op.lowering.scanning, _axis_of_scan, _rows_of_scan, True),
     ChunkRule(lambda op: op.lowering.scatter, _axis_of_scatter, _rows_as_they_are),
     ChunkRule(lambda op: op.transforms.batch_params, _axis_of_stack, _rows_of_stack),
 )
