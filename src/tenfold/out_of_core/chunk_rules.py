@@ -69,7 +69,6 @@ def aligned_rows(cut: CutNode, source: Rows, at: int, from_last: int, rows: tupl
 
 
 def _rows_of_map(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
-    assert cut.axis is not None, "it is known"
     from_last = len(cut.shape) - cut.axis
     operands = [
         aligned_rows(cut, source, at, from_last, (begin, end)) for at in range(len(cut.axes))
@@ -108,7 +107,7 @@ def _rows_of_index(cut: CutNode, source: Rows, begin: int, end: int) -> Array:
     at, axis = cut.only()
     access, shape = cut.node.params
     result, step, start = access[axis]
-    if result is None or cut.axis is None:
+    if result is None or cut.axis < 0:
         begin, end = 0, 1 if result is None else shape[result]
     first, last = start + step * begin, start + step * max(end - 1, begin)
     low, high = min(first, last), max(first, last) + 1
@@ -133,7 +132,6 @@ def _axis_of_broadcast(cut: CutNode) -> int:
 
 def _rows_of_broadcast(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
     target, first = cut.node.params
-    assert cut.axis is not None, "it is known"
     part = source.rows(0, begin, end)
     return cut.call((part,), (with_length(target, cut.axis, end - begin), first))
 
@@ -151,7 +149,6 @@ def _axis_of_reshape(cut: CutNode) -> int:
 
 def _rows_of_reshape(cut: CutNode, source: Rows, begin: int, end: int) -> Array:
     (at, axis), shape = cut.only(), cut.shapes[0]
-    assert cut.axis is not None, "it is known"
     old, new = math.prod(shape[axis + 1 :]), math.prod(cut.shape[cut.axis + 1 :])
     target = with_length(cut.shape, cut.axis, end - begin)
     if not old or not new:
@@ -197,7 +194,6 @@ def _axis_of_product(cut: CutNode) -> int | ChunkFold:
 
 def _rows_of_product(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
     _, batch = _product_axes(cut)
-    assert cut.axis is not None, "it is known"
     from_last = max(map(len, batch)) - cut.axis  # 0 or less: a free axis
     operands: list[Any] = []
     for at, axis in enumerate(cut.axes):
@@ -313,7 +309,6 @@ def _rows_of_gather(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
     _, place = cut.node.params
     if cut.axes[0] is not None:
         return _rows_as_they_are(cut, source, begin, end)
-    assert cut.axis is not None, "it is known"
     from_last = max(map(len, cut.shapes[1:])) - (cut.axis - place)
     indices = range(1, len(cut.axes))
     parts = [aligned_rows(cut, source, at, from_last, (begin, end)) for at in indices]
@@ -425,5 +420,3 @@ def is_long(node: Node, inputs_are_long: Sequence[bool]) -> bool:
 
 LONG_BYTES = 1 << 20
 """The bytes above which a broadcast or created array is not stored whole."""
-
-__all__ = ["LONG_BYTES", "ChunkRule", "chunk_rule_of", "has_chunk_rule", "is_long"]
