@@ -21,12 +21,14 @@ from typing import Any, NamedTuple
 
 from tenfold import _native
 from tenfold._native import Array, Node
+from tenfold.core.index_map import AxisMap, updated_slice
 from tenfold.core.op import Kind, Op, Params
 from tenfold.core.shape_rules import Pick, whole_axes
 from tenfold.ops.indexing import index, index_view, slice_view
 from tenfold.ops.joining import concat
 from tenfold.ops.pad import pad
 from tenfold.ops.reshaping import broadcast_to, reshape
+from tenfold.ops.windows import sliding_window_view
 from tenfold.out_of_core.chunk_folds import (
     ChunkFold,
     contraction_fold,
@@ -120,6 +122,47 @@ def _rows_of_index(cut: CutNode, source: Rows, begin: int, end: int) -> Array:
 
 def _axis_of_permutation(cut: CutNode) -> int:
     return int(cut.node.params[0].index(cut.only()[1]))
+
+
+def _axis_of_windows(cut: CutNode) -> int:
+    return cut.only()[1]
+
+
+def _rows_of_windows(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
+    at, axis = cut.only()
+    behind = cut.shapes[at][axis] - cut.shape[axis]  # rows of the last window
+    return cut.call((source.rows(at, begin, end + behind),))
+
+
+def _axis_of_update(cut: CutNode) -> int:
+    access, shape = cut.node.params
+    axes = [cut.axes[0]] if cut.axes[0] is not None else []
+    if cut.axes[1] is not None:  # where the rows of the value go
+        own = cut.axes[1] + len(shape) - len(cut.shapes[1])
+        axes += [axis for axis, step in enumerate(access) if step[0] == own] or [-1]
+    axis = common(axes)
+    if axis < 0 or (access[axis][0] is not None and access[axis][1] != 1):
+        raise CannotCutError("the rows of the value go to others")
+    return axis
+
+
+def _rows_of_update(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
+    access, shape = cut.node.params
+    own, _, start = access[cut.axis]
+    length = 1 if own is None else shape[own]
+    low, high = max(begin, start), min(end, start + length)
+    target = source.rows(0, begin, end, axis=cut.axis)
+    if low >= high:
+        return target
+    step: AxisMap = (None, 0, low - begin)
+    if own is None:
+        value_rows = source.whole(1)
+    else:
+        rows = (low - start, high - start)
+        value_rows = aligned_rows(cut, source, 1, len(shape) - own, rows)
+        step, shape = (own, 1, low - begin), with_length(shape, own, high - low)
+    part = (*access[: cut.axis], step, *access[cut.axis + 1 :]), shape
+    return cut.call((target, value_rows), updated_slice(part))
 
 
 def _axis_of_broadcast(cut: CutNode) -> int:
@@ -378,6 +421,8 @@ CHUNK_RULES = (
         lambda op: op.semantics.shapes == "permuted", _axis_of_permutation, _rows_as_they_are
     ),
     ChunkRule(lambda op: op is index, _axis_of_index, _rows_of_index, True),
+    ChunkRule(lambda op: op is sliding_window_view, _axis_of_windows, _rows_of_windows, True),
+    ChunkRule(lambda op: op.lowering.updates, _axis_of_update, _rows_of_update, True),
     ChunkRule(lambda op: op is broadcast_to, _axis_of_broadcast, _rows_of_broadcast),
     ChunkRule(lambda op: op is reshape, _axis_of_reshape, _rows_of_reshape, True),
     ChunkRule(lambda op: op is pad, _axis_of_pad, _rows_of_pad, True),
