@@ -22,6 +22,7 @@ from tenfold.core.op import Kind
 from tenfold.inspect.explain import explain
 from tenfold.inspect.profile import Profile, profile
 from tenfold.interop import import_hooks
+from tenfold.interop.dask import from_dask, to_dask
 from tenfold.kinds import csr_solve as csr_solve
 from tenfold.kinds.csr import csr, csr_from_coo
 from tenfold.kinds.diagonal import diagonal_matrix
@@ -130,6 +131,7 @@ __all__ = [
     "eval",
     "explain",
     "fft",
+    "from_dask",
     "from_dlpack",
     "function",
     "grad",
@@ -151,6 +153,7 @@ __all__ = [
     "scan",
     "set_options",
     "testing",
+    "to_dask",
     "trim",
     "value_and_grad",
     "vjp",

@@ -3,7 +3,8 @@
 Takes an Array, returns columns: op names, parameters, input positions of each node, and the values
 of leaves. The columns are flat, so an expression of a million nodes takes linear time and no
 recursion. Computed nodes are stored as values; pending nodes stay pending, and shared nodes stay
-shared. Two Arrays in one pickle are stored separately, each with its whole expression.
+shared. An Array of fewer bytes than its leaves is computed first. Two Arrays in one pickle are
+stored separately, each with its whole expression.
 
 >>> import pickle
 >>> from tenfold.interop.asarray import asarray
@@ -19,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from tenfold import _native, settings
+from tenfold import _native, pipeline, settings
 from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
 from tenfold.core.interpreter import interpret
 from tenfold.core.op import OPS, Op
-from tenfold.errors import DeviceError, UnsupportedError
+from tenfold.errors import DeviceError, UnsupportedError, raise_if_failed
 from tenfold.runtime.reference import TRACED
 from tenfold.storage import dense
 
@@ -102,10 +103,28 @@ def _leaf_values(node: Node) -> tuple[str, list[np.ndarray[Any, Any]]]:
 def reduce(self: Array) -> tuple[Any, ...]:
     """Return the pickled form of an Array."""
     writer = _NodeTable()
-    interpret(Graph.of([_native.node_of(self)]), {}, writer.write)
+    graph = Graph.of([node := _native.node_of(self)])
+    if _is_smaller_than_leaves(node, graph):
+        raise_if_failed(pipeline.compute([node]))
+        graph = Graph.of([node])
+    interpret(graph, {}, writer.write)
     columns = (writer.kinds, writer.counts, writer.inputs, writer.payloads)
     tables = tuple(writer.names), *(c.tobytes() for c in columns), writer.values
     return restore, (PICKLE_FORMAT, *tables)
+
+
+def _is_smaller_than_leaves(node: Node, graph: Graph) -> bool:
+    """Whether the value of a pending node has fewer bytes than the values that it is made of."""
+    if not node.pending or node.type.storage != dense.DENSE or settings.get("strict_sync"):
+        return False
+    leaves = [leaf for leaf in graph.nodes if not leaf.pending and not leaf.is_scalar]
+    if any(leaf.value() is None for leaf in leaves):
+        return False  # traced
+    return _bytes_of(node) < sum(map(_bytes_of, leaves))
+
+
+def _bytes_of(node: Node) -> int:
+    return node.type.size * node.type.dtype.itemsize
 
 
 def restore(
