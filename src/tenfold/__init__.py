@@ -64,6 +64,7 @@ from tenfold.namespace import (  # noqa: E402  # as above
     single_import,
     surface,
 )
+from tenfold.out_of_core.blockwise import blockwise  # noqa: E402  # as above
 from tenfold.transforms.checkpoint import checkpoint  # noqa: E402  # as above
 from tenfold.transforms.conjugate_gradient import cg  # noqa: E402  # as above
 from tenfold.transforms.control_flow import cond, scan, while_loop  # noqa: E402  # as above
@@ -118,6 +119,7 @@ __all__ = [
     "Rule",
     "asarray",
     "assign",
+    "blockwise",
     "checkpoint",
     "cond",
     "cse",

@@ -1,0 +1,445 @@
+"""Chunk rules: how rows of a result are computed from rows of the operands, for each kind of op.
+
+Takes a CutNode: a node of a traced function, and for each operand the axis along which it comes in
+chunks, or None for one that is there whole. A rule hands on the axis of the result, or a Fold if
+the op reduces the chunked axis; and from a range of rows the expression that computes them. The
+rules follow from what an op declares: its shapes, index map, reduced or contracted axes.
+
+>>> import tenfold as tn
+>>> x = tn._native.placeholder(tn._native.Type((9, 2), tn.float64, "cpu"))
+>>> node = tn._native.node_of(tn.sum(x, axis=1))
+>>> cut = CutNode(node, node.op, (0,), ((9, 2),))
+>>> rule_of(cut).axis(cut)
+0
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from tenfold import _native
+from tenfold._native import Array, Node, Scope
+from tenfold.core.interpreter import ORIGIN
+from tenfold.core.op import Kind, Op, Params
+from tenfold.core.shape_rules import Pick, Shape, whole_axes
+from tenfold.ops.indexing import index, index_view, slice_view
+from tenfold.ops.joining import concat
+from tenfold.ops.pad import pad
+from tenfold.ops.reshaping import broadcast_to, reshape
+from tenfold.out_of_core.chunk_folds import (
+    CannotCutError,
+    Fold,
+    contraction_fold,
+    reduction_fold,
+    scan_fold,
+    scatter_fold,
+)
+
+
+class Rows(Protocol):
+    """The operands of a node, in chunks or whole."""
+
+    def rows(self, operand: int, begin: int, end: int, axis: int | None = None) -> Any:
+        """Return the rows of an operand along its chunked axis; of a whole one along `axis`."""
+
+    def whole(self, operand: int) -> Any:
+        """Return an operand that is there whole: an Array or a number."""
+
+    def carry(self, begin: int) -> tuple[int, Array]:
+        """Return where the part of a scan that has a row begins, and the carry into it."""
+
+
+@dataclass(frozen=True)
+class CutNode:
+    """A node whose operands come in chunks or whole."""
+
+    node: Node
+    op: Op[...]
+    axes: tuple[int | None, ...]
+    """For each operand the chunked axis; None for a whole one."""
+    shapes: tuple[Shape, ...]
+    axis: int | None = None
+    """The chunked axis of the result, once it is known."""
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the whole result."""
+        shape: Shape = self.node.type.shape
+        return shape
+
+    @property
+    def chunked(self) -> list[tuple[int, int]]:
+        """The operands in chunks, with their axes."""
+        return [(at, axis) for at, axis in enumerate(self.axes) if axis is not None]
+
+    def only(self) -> tuple[int, int]:
+        """Return the one operand in chunks, with its axis."""
+        if len(self.chunked) > 1:
+            raise CannotCutError
+        return self.chunked[0]
+
+    def call(self, operands: Sequence[Any], params: Params | None = None) -> Any:
+        """Make the node of the operation on other operands, with its line."""
+        with Scope((ORIGIN, self.node.origin or ORIGIN.get())):
+            given = self.node.params if params is None else params
+            return _native.apply(self.op.id, tuple(operands), given)
+
+
+class ChunkRule(NamedTuple):
+    """The rule of a kind of ops."""
+
+    applies: Callable[[Op[...]], object]
+    """Whether an op is of this kind, by its declaration."""
+    axis: Callable[[CutNode], int | Fold | None]
+    """The chunked axis of the result, a Fold, or None: it needs few rows, and is whole."""
+    rows: Callable[[CutNode, Rows, int, int], Any]
+    """The rows of the result from `begin` to `end`; of a whole result all of it."""
+
+
+def common(axes: Sequence[int]) -> int:
+    """Return the one axis of a result at which all chunks stand."""
+    if len({*axes}) != 1:
+        raise CannotCutError
+    return axes[0]
+
+
+def with_length(shape: Shape, axis: int, length: int) -> Shape:
+    """Return a shape with the length of one axis replaced."""
+    return (*shape[:axis], length, *shape[axis + 1 :])
+
+
+def _axis_of_map(cut: CutNode) -> int:
+    ndim = len(cut.shape)
+    axis = common([axis + ndim - len(cut.shapes[at]) for at, axis in cut.chunked])
+    for at, own in cut.chunked:
+        if cut.shapes[at][own] != cut.shape[axis]:
+            raise CannotCutError
+    return axis
+
+
+def aligned_rows(cut: CutNode, source: Rows, at: int, from_last: int, rows: tuple[int, int]) -> Any:
+    """Return the rows of an operand that broadcasts: of a whole one those beside the chunk."""
+    shape = cut.shapes[at]
+    axis = len(shape) - from_last
+    if cut.axes[at] is None and (axis < 0 or shape[axis] == 1):
+        return source.whole(at)
+    return source.rows(at, *rows, axis=axis)
+
+
+def _rows_of_map(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
+    assert cut.axis is not None, "it is known"
+    from_last = len(cut.shape) - cut.axis
+    operands = [
+        aligned_rows(cut, source, at, from_last, (begin, end)) for at in range(len(cut.axes))
+    ]
+    return cut.call(operands)
+
+
+def _axis_of_reduction(cut: CutNode) -> int | Fold:
+    at, axis = cut.only()
+    axes, keepdims, *_ = cut.node.params
+    if axis in axes:
+        return reduction_fold(cut, at, axis)
+    return axis if keepdims else axis - sum(reduced < axis for reduced in axes)
+
+
+def _rows_as_they_are(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
+    at, _ = cut.only()
+    operands = [
+        source.rows(i, begin, end) if i == at else source.whole(i) for i in range(len(cut.axes))
+    ]
+    return cut.call(operands)
+
+
+def _axis_of_index(cut: CutNode) -> int | None:
+    _, axis = cut.only()
+    access, shape = cut.node.params
+    result, *_ = access[axis]
+    if result is None or shape[result] <= 1:
+        return None  # few rows: it is whole
+    if sum(step[0] == result for step in access) > 1:
+        raise CannotCutError("a diagonal takes other columns of each row")
+    return int(result)
+
+
+def _rows_of_index(cut: CutNode, source: Rows, begin: int, end: int) -> Array:
+    at, axis = cut.only()
+    access, shape = cut.node.params
+    result, step, start = access[axis]
+    if result is None or cut.axis is None:
+        begin, end = 0, 1 if result is None else shape[result]
+    first, last = start + step * begin, start + step * max(end - 1, begin)
+    low, high = min(first, last), max(first, last) + 1
+    low, high = (low, high) if end > begin else (0, 0)
+    moved = (result, step, first - low if end > begin else 0)
+    part_shape = shape if result is None else with_length(shape, result, end - begin)
+    part = ((*access[:axis], moved, *access[axis + 1 :]), part_shape)
+    return slice_view(source.rows(at, low, high), part)
+
+
+def _axis_of_permutation(cut: CutNode) -> int:
+    return int(cut.node.params[0].index(cut.only()[1]))
+
+
+def _axis_of_broadcast(cut: CutNode) -> int:
+    at, axis = cut.only()
+    target, first = cut.node.params
+    if cut.shapes[at][axis] != target[first + axis]:
+        raise CannotCutError
+    return int(first + axis)
+
+
+def _rows_of_broadcast(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
+    target, first = cut.node.params
+    assert cut.axis is not None, "it is known"
+    part = source.rows(0, begin, end)
+    return cut.call((part,), (with_length(target, cut.axis, end - begin), first))
+
+
+def _axis_of_reshape(cut: CutNode) -> int:
+    """The axis before which the shapes have the same number of elements."""
+    at, axis = cut.only()
+    before = math.prod(cut.shapes[at][:axis])
+    same = [a for a in range(len(cut.shape)) if math.prod(cut.shape[:a]) == before]
+    long = [a for a in same if cut.shape[a] > 1]
+    if not same:
+        raise CannotCutError("the new shape mixes the rows with other axes")
+    return long[0] if long else same[0]
+
+
+def _rows_of_reshape(cut: CutNode, source: Rows, begin: int, end: int) -> Array:
+    (at, axis), shape = cut.only(), cut.shapes[0]
+    assert cut.axis is not None, "it is known"
+    old, new = math.prod(shape[axis + 1 :]), math.prod(cut.shape[cut.axis + 1 :])
+    target = with_length(cut.shape, cut.axis, end - begin)
+    if not old or not new:
+        return reshape(source.rows(at, 0, 0), target)
+    low, high = begin * new // old, -(-end * new // old)
+    part = source.rows(at, low, high)
+    if (low * old, high * old) == (begin * new, end * new):
+        return reshape(part, target)
+    flat = reshape(part, (*shape[:axis], (high - low) * old))
+    picks: list[Pick] = [*whole_axes(flat.shape)]
+    picks[axis] = (begin * new - low * old, (end - begin) * new, 1)
+    return reshape(index_view(flat, tuple(picks)), target)
+
+
+def _product_axes(cut: CutNode) -> tuple[Any, list[list[int]]]:
+    """Return the contraction, and the batch axes of each operand."""
+    assert cut.op.rewriting.contraction is not None, "it is a product"
+    types = tuple([node.type for node in cut.node.inputs])
+    facts = cut.op.rewriting.contraction(types, *cut.node.params)
+    batch = [
+        [a for a in range(len(shape)) if a not in facts.contracted[at] + facts.free[at]]
+        for at, shape in enumerate(cut.shapes[:2])
+    ]
+    return facts, batch
+
+
+def _axis_of_product(cut: CutNode) -> int | Fold:
+    facts, batch = _product_axes(cut)
+    batch_ndim = max(map(len, batch))
+    places: list[int] = []
+    for at, axis in cut.chunked:
+        if axis in facts.contracted[at]:
+            return contraction_fold(cut, facts.contracted, facts.contracted[at].index(axis))
+        if axis in facts.free[at]:
+            before = len(facts.free[0]) * at + facts.free[at].index(axis)
+            places.append(batch_ndim + before)
+        else:
+            places.append(batch_ndim - len(batch[at]) + batch[at].index(axis))
+    if len(places) > 1 and places[0] >= batch_ndim:
+        raise CannotCutError("each row of one operand meets all rows of the other")
+    return common(places)
+
+
+def _rows_of_product(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
+    _, batch = _product_axes(cut)
+    assert cut.axis is not None, "it is known"
+    from_last = max(map(len, batch)) - cut.axis  # 0 or less: a free axis
+    operands: list[Any] = []
+    for at, axis in enumerate(cut.axes):
+        place = len(batch[at]) - from_last
+        if axis is not None:
+            operands.append(source.rows(at, begin, end))
+        elif 0 <= place < len(batch[at]) and cut.shapes[at][batch[at][place]] > 1:
+            operands.append(source.rows(at, begin, end, axis=batch[at][place]))
+        else:
+            operands.append(source.whole(at))
+    return cut.call(operands)
+
+
+def _axis_of_join(cut: CutNode) -> int:
+    (place,) = cut.node.params
+    axis = common([axis for _, axis in cut.chunked])
+    new_axis = len(cut.shape) > len(cut.shapes[0])
+    return axis + (new_axis and place <= axis)
+
+
+def _rows_of_join(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
+    _, axis = cut.chunked[0]
+    operands = range(len(cut.axes))
+    if len(cut.shape) > len(cut.shapes[0]) or cut.node.params[0] != axis:
+        return cut.call([source.rows(at, begin, end, axis=axis) for at in operands])
+    parts, start = [], 0
+    for at in operands:
+        low, high = (min(max(row - start, 0), cut.shapes[at][axis]) for row in (begin, end))
+        if low < high:
+            parts.append(source.rows(at, low, high, axis=axis))
+        start += cut.shapes[at][axis]
+    if not parts:
+        return source.rows(0, 0, 0, axis=axis)
+    joined: Any = cut.call(parts) if len(parts) > 1 else parts[0]
+    return joined if joined.dtype == cut.node.type.dtype else concat([joined], axis=axis)
+
+
+def _axis_of_pad(cut: CutNode) -> int:
+    _, axis = cut.only()
+    widths, mode, _ = cut.node.params
+    if mode != "constant" and any(widths[axis]):
+        raise CannotCutError(f"mode {mode!r} takes rows of the ends")
+    return axis
+
+
+def _rows_of_pad(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
+    (at, axis), (widths, mode, value) = cut.only(), cut.node.params
+    before = widths[axis][0]
+    low, high = (min(max(row - before, 0), cut.shapes[at][axis]) for row in (begin, end))
+    ends = (
+        max(min(before, end) - begin, 0),
+        max(end - max(begin, before + cut.shapes[at][axis]), 0),
+    )
+    part = (*widths[:axis], ends, *widths[axis + 1 :])
+    return cut.call((source.rows(at, low, high),), (part, mode, value))
+
+
+def _axis_of_gather(cut: CutNode) -> int:
+    axes, place = cut.node.params
+    places = []
+    index_ndim = max(map(len, cut.shapes[1:]))
+    for at, axis in cut.chunked:
+        if at > 0:
+            places.append(place + index_ndim - len(cut.shapes[at]) + axis)
+        elif axis in axes:
+            raise CannotCutError("it takes any rows of an array that comes in chunks")
+        else:
+            remaining = axis - sum(a < axis for a in axes)
+            places.append(remaining + index_ndim * (remaining >= place))
+    return common(places)
+
+
+def _rows_of_gather(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
+    _, place = cut.node.params
+    if cut.axes[0] is not None:
+        return _rows_as_they_are(cut, source, begin, end)
+    assert cut.axis is not None, "it is known"
+    from_last = max(map(len, cut.shapes[1:])) - (cut.axis - place)
+    indices = range(1, len(cut.axes))
+    parts = [aligned_rows(cut, source, at, from_last, (begin, end)) for at in indices]
+    return cut.call([source.whole(0), *parts])
+
+
+def _axis_of_scan(cut: CutNode) -> int | Fold:
+    at, axis = cut.only()
+    return scan_fold(cut, at) if axis == cut.node.params[0] else axis
+
+
+def _rows_of_scan(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
+    at, axis = cut.only()
+    if axis != cut.node.params[0]:
+        return _rows_as_they_are(cut, source, begin, end)
+    return scan_fold(cut, at).rows(source, begin, end)
+
+
+def _axis_of_scatter(cut: CutNode) -> int | Fold:
+    return scatter_fold(cut)
+
+
+def _member_params(cut: CutNode) -> Params | None:
+    """Return the params with which an op computes one row of a batch along the first axis."""
+    batch_params, params = cut.op.transforms.batch_params, cut.node.params
+    if batch_params is None or any(axis not in (0, None) for axis in cut.axes):
+        return None
+    candidates: list[Params] = [params]
+    if params and type(params[0]) is int:
+        candidates.insert(0, (params[0] - 1, *params[1:]))
+    if params and type(params[0]) is tuple and all(type(a) is int for a in params[0]):
+        candidates.append((tuple([a - 1 for a in params[0]]), *params[1:]))
+    if len(params) > 1 and type(params[1]) is tuple and all(type(a) is int for a in params[1]):
+        candidates.append((params[0], tuple([a - 1 for a in params[1]]), *params[2:]))
+    length = cut.shapes[cut.chunked[0][0]][0]
+    types = [_native.Type(x.type.shape[1:], x.type.dtype, x.type.device) for x in cut.node.inputs]
+    for candidate in candidates:
+        try:
+            inferred = cut.op.semantics.rule(tuple(types), *candidate)
+            same = batch_params(length, *candidate) == params
+        except (ValueError, TypeError, IndexError):
+            continue
+        shapes = [shape for shape, _ in inferred.results]
+        if same and [(length, *shape) for shape in shapes] == [t.shape for t in cut.node.types]:
+            return candidate
+    return None
+
+
+def _axis_of_stack(cut: CutNode) -> int:
+    if _member_params(cut) is None:
+        raise CannotCutError
+    return 0
+
+
+def _rows_of_stack(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
+    params = _member_params(cut)
+    assert params is not None, "it has an axis"
+    assert cut.op.transforms.batch_params is not None, "and so a rule"
+    operands = [source.rows(at, begin, end, axis=0) for at in range(len(cut.axes))]
+    return cut.call(operands, cut.op.transforms.batch_params(end - begin, *params))
+
+
+CHUNK_RULES = (
+    ChunkRule(lambda op: op.semantics.shapes == "broadcast", _axis_of_map, _rows_of_map),
+    ChunkRule(lambda op: op.rewriting.reduces, _axis_of_reduction, _rows_as_they_are),
+    ChunkRule(
+        lambda op: op.semantics.shapes == "permuted", _axis_of_permutation, _rows_as_they_are
+    ),
+    ChunkRule(lambda op: op is index, _axis_of_index, _rows_of_index),
+    ChunkRule(lambda op: op is broadcast_to, _axis_of_broadcast, _rows_of_broadcast),
+    ChunkRule(lambda op: op is reshape, _axis_of_reshape, _rows_of_reshape),
+    ChunkRule(lambda op: op is pad, _axis_of_pad, _rows_of_pad),
+    ChunkRule(lambda op: op.rewriting.contraction, _axis_of_product, _rows_of_product),
+    ChunkRule(lambda op: op.lowering.joins, _axis_of_join, _rows_of_join),
+    ChunkRule(lambda op: op.lowering.gathers, _axis_of_gather, _rows_of_gather),
+    ChunkRule(lambda op: op.lowering.scanning, _axis_of_scan, _rows_of_scan),
+    ChunkRule(lambda op: op.lowering.scatter, _axis_of_scatter, _rows_as_they_are),
+    ChunkRule(lambda op: op.transforms.batch_params, _axis_of_stack, _rows_of_stack),
+)
+"""The kinds of ops, the first that applies."""
+
+
+def rule_of(cut: CutNode) -> ChunkRule:
+    """Return the rule of a node. Raises CannotCutError where there is none."""
+    for rule in CHUNK_RULES:
+        if rule.applies(cut.op):
+            return rule
+    raise CannotCutError
+
+
+def is_long(node: Node, inputs_are_long: Sequence[bool]) -> bool:
+    """Whether an array without chunks is made again by rows, since it is large and cheap."""
+    op = node.op
+    if (
+        not isinstance(op, Op)
+        or len(node.types) > 1
+        or node.type.size * node.type.dtype.itemsize <= LONG_BYTES
+    ):
+        return False
+    cheap = op.semantics.kind is Kind.VIEW or not inputs_are_long
+    return cheap or (op.semantics.kind is Kind.MAP and any(inputs_are_long))
+
+
+LONG_BYTES = 1 << 20
+"""The bytes above which a broadcast or created array is not stored whole."""
+
+__all__ = ["LONG_BYTES", "ChunkRule", "CutNode", "Rows", "is_long", "rule_of"]
