@@ -25,6 +25,7 @@ from tenfold.inspect.profile import Profile as Profile
 from tenfold.rewrite.rule import Rule as Rule
 from tenfold.interop.asarray import asarray as asarray
 from tenfold.mutation.assign import assign as assign
+from tenfold.out_of_core.blockwise import blockwise as blockwise
 from tenfold.transforms.checkpoint import checkpoint as checkpoint
 from tenfold.transforms.control_flow import cond as cond
 from tenfold.rewrite.cse import cse as cse
@@ -683,6 +684,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "blockwise",
     "bool",
     "broadcast_arrays",
     "broadcast_shapes",

@@ -85,13 +85,13 @@ def to_dask(x: Any, /, chunks: Any = "auto") -> Any:
     >>> tn.to_dask(tn.arange(6), chunks=4).chunks  # doctest: +SKIP
     ((4, 2),)
     """
-    da = _dask_array("to_dask")
+    da = dask_array("to_dask")
     source = MappedFile.of(x) or x
     if isinstance(source, (Array, np.ndarray)):
         return _cut(da.core, asarray(source), chunks)
     if not isinstance(source, da.Array):
         source = da.from_array(source, chunks=chunks)
-    return source.map_blocks(as_chunk, dtype=source.dtype, meta=_empty(source))
+    return source.map_blocks(as_chunk, dtype=source.dtype, meta=empty_chunk(source))
 
 
 def _cut(core: Any, x: Array, chunks: Any) -> Any:
@@ -102,10 +102,10 @@ def _cut(core: Any, x: Array, chunks: Any) -> Any:
     keys = product([name], *[range(len(along_axis)) for along_axis in sizes])
     parts = [asarray(values[part]) for part in core.slices_from_chunks(sizes)]
     graph = core.HighLevelGraph.from_collections(name, dict(zip(keys, parts, strict=True)))
-    return core.Array(graph, name, sizes, meta=_empty(values))
+    return core.Array(graph, name, sizes, meta=empty_chunk(values))
 
 
-def _empty(x: Any) -> Array:
+def empty_chunk(x: Any) -> Array:
     """Return an Array without elements of the dtype and axes of `x`, as Dask infers types by."""
     return asarray(np.empty((0,) * x.ndim, x.dtype))
 
@@ -132,12 +132,13 @@ def from_dask(x: Any, /) -> Array:
     >>> tn.from_dask(da.arange(6, chunks=4)).shape  # doctest: +SKIP
     (6,)
     """
-    _dask_array("from_dask")
+    dask_array("from_dask")
     values = x.compute()
     return as_chunk(values) if x.npartitions > 1 else asarray(values)  # one may be the user's
 
 
-def _dask_array(operation: str) -> Any:
+def dask_array(operation: str) -> Any:
+    """Return the module `dask.array`. Raises UnsupportedError without Dask."""
     try:
         return importlib.import_module("dask.array")
     except ImportError:

@@ -27,7 +27,7 @@ from tenfold import pipeline
 from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op
-from tenfold.errors import UnsupportedError, raise_if_failed
+from tenfold.errors import ExplainedError, RunError, UnsupportedError, raise_if_failed
 from tenfold.out_of_core.chunk_folds import CannotCutError, Fold, ScanFold
 from tenfold.out_of_core.chunk_rules import CutNode, is_long, rule_of
 from tenfold.out_of_core.cut_rows import Blocks, ReadRange, RowBuilder
@@ -276,10 +276,36 @@ class ChunkPlan:
         ]
 
 
+def chunk_error(plan: ChunkPlan, chunk: int, error: Exception) -> Exception:
+    """Return the error of a task with the rows of its chunk."""
+    begin, end = plan.chunks[chunk]
+    where = f"chunk {chunk} (rows {begin} to {end - 1})"
+    if isinstance(error, MemoryError):
+        error.add_note(f"tn.blockwise: in {where}; give a smaller chunk=")
+        return error
+    explained = isinstance(error, ExplainedError)
+    text = f"{type(error).__name__}: {error}"
+    text = str(error).partition("\n  remedy:")[0] if explained else text
+    remedy = getattr(error, "remedy", None)
+    failure = RunError("tn.blockwise", f"{where}: {text}", remedy=remedy)
+    failure.__cause__ = error
+    return failure
+
+
 def computed(arrays: Sequence[Array]) -> list[np.ndarray]:
     """Compute arrays together, and return their values."""
     raise_if_failed(pipeline.evaluate(arrays))
     return [np.asarray(x) for x in arrays]
 
 
-__all__ = ["PREPARE", "ChunkPlan", "ChunkResult", "Known", "Partials", "Pass", "Piece", "computed"]
+__all__ = [
+    "PREPARE",
+    "ChunkPlan",
+    "ChunkResult",
+    "Known",
+    "Partials",
+    "Pass",
+    "Piece",
+    "chunk_error",
+    "computed",
+]

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.errors import ExplainedError, RunError
 from tenfold.machine import usable_processors
 from tenfold.out_of_core.chunk_outputs import Outputs
-from tenfold.out_of_core.chunk_plan import PREPARE, Partials, Pass
+from tenfold.out_of_core.chunk_plan import PREPARE, Partials, Pass, chunk_error
 from tenfold.out_of_core.chunk_sources import read
+from tenfold.out_of_core.dask_graph import run_on_dask
 from tenfold.out_of_core.trace_plan import TracedPlan, trace_plan
 from tenfold.settings import override
 
@@ -113,7 +113,7 @@ class _PassRun:
                 self._run_chunk(chunk)
             except Exception as error:  # noqa: BLE001  # raised by `run`, with the chunk
                 with self.lock:
-                    self.error = self.error or self._error_of(chunk, error)
+                    self.error = self.error or chunk_error(self.traced.plan, chunk, error)
                 self.stopped = True
 
     def _run_chunk(self, chunk: int) -> None:
@@ -127,23 +127,6 @@ class _PassRun:
             self.partials = self.stage.merge(self.partials, result.partials)
             self.done.append(chunk)
             self.report(self.stage.number, len(self.done), self.count)
-
-    def _error_of(self, chunk: int, error: Exception) -> Exception:
-        begin, end = self.traced.plan.chunks[chunk]
-        where = f"chunk {chunk} (rows {begin} to {end - 1})"
-        if isinstance(error, MemoryError):
-            error.add_note(f"tn.blockwise: in {where}; give a smaller chunk=")
-            return error
-        explained = isinstance(error, ExplainedError)
-        text = (
-            str(error).partition("\n  remedy:")[0]
-            if explained
-            else f"{type(error).__name__}: {error}"
-        )
-        remedy = getattr(error, "remedy", None)
-        failure = RunError("tn.blockwise", f"{where}: {text}", remedy=remedy)
-        failure.__cause__ = error
-        return failure
 
     def _what_was_done(self) -> str:
         chunks = self.traced.plan.chunks
@@ -177,7 +160,7 @@ def run_here(
     return traced.structure.unflatten(outputs.results(values))
 
 
-SCHEDULERS: dict[str | None, Callable[..., Any]] = {None: run_here}
+SCHEDULERS: dict[str | None, Callable[..., Any]] = {None: run_here, "dask": run_on_dask}
 """By the name in `tn.blockwise(scheduler=)`: what traces and runs a function."""
 
 __all__ = ["SCHEDULERS", "Report", "run_plan"]
