@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tenfold as tn
-from tenfold.cli.progress import Progress
 from tenfold.dtypes import DTYPES
 from tenfold.errors import RunError, UnsupportedError
 from tenfold.inspect.explain import STAGES
+from tenfold.inspect.progress import Progress
 from tenfold.io.arrays import read_array
 from tenfold.io.evaluate import evaluate_expression
 from tenfold.io.expression import CheckedExpression, parse_expression

@@ -14,7 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from tenfold._native import Array
 from tenfold.errors import message
+from tenfold.mutation import external_buffer
 
 
 def blockwise(
@@ -35,7 +39,7 @@ def blockwise(
     - `axis` is the axis of n rows along which chunks lie; or a tuple, one for each source, None for
       an array that is read whole.
     - `chunk` is the rows of a chunk. Without it chunks follow those of the sources, and have about
-      4 MiB.
+      8 MiB.
     - `out` takes the results that have rows: an array for each, to which slices are assigned. Other
       such results are joined in memory. It is returned in their place.
     - `workers` is how many chunks are computed at once, by default one for each processor.
@@ -67,4 +71,17 @@ def blockwise(
         remedy = f"take one of {names}"
         raise ValueError(message("tn.blockwise", f"scheduler {scheduler!r} is unknown", (), remedy))
     run = chunk_scheduler.SCHEDULERS[scheduler]
-    return run(function, sources, axis, chunk, out, workers, progress, explain)
+    how = chunk_scheduler.Options(chunk, workers, progress, explain)
+    return run(function, sources, axis, out, how)
+
+
+def _write_in_parts(
+    x: Array, written: np.ndarray, write: Callable[[Any, np.ndarray], None], min_bytes: int
+) -> bool:
+    """Compute an expression by parts and write each; return whether it could be cut."""
+    from tenfold.out_of_core import window_writes
+
+    return window_writes.write_in_parts(x, written, write, min_bytes)
+
+
+external_buffer.set_part_writer(_write_in_parts)

@@ -5,7 +5,7 @@ an ndarray for each element. IEEE arithmetic, so the bits are those of kernels.
 
 >>> from tenfold.codegen.reducers import COMBINE
 >>> left, right = np.asarray([1.0, 5.0]), np.asarray([4.0, 2.0])
->>> compute(lambda k, x, y: COMBINE["largest"](k, (x,), (y,)), left, right)[0].tolist()
+>>> compute_body(lambda k, x, y: COMBINE["largest"](k, (x,), (y,)), left, right)[0].tolist()
 [4.0, 5.0]
 """
 
@@ -41,7 +41,7 @@ UFUNCS: dict[str, Callable[..., Any]] = {
 """The primitives that reducers use, by their names."""
 
 
-def compute(emit: Callable[..., Sequence[Element]], *operands: np.ndarray) -> list[np.ndarray]:
+def compute_body(emit: Callable[..., Sequence[Element]], *operands: np.ndarray) -> list[np.ndarray]:
     """Return the value of each element that `emit(body, *elements)` returns."""
     body = Body()
     elements = [body.load(at, x.dtype) for at, x in enumerate(operands)]
@@ -70,4 +70,4 @@ def _value(instruction: Instruction, values: list[Any], operands: Sequence[np.nd
     return UFUNCS[name](*arguments)
 
 
-__all__ = ["compute"]
+__all__ = ["compute_body"]

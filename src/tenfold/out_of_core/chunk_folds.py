@@ -1,6 +1,6 @@
 """Chunk folds: reduce the chunked axis by parts, and combine the parts to the whole result.
 
-Takes a node that reduces, contracts, scatters or scans the chunked axis. A Fold makes the
+Takes a node that reduces, contracts, scatters or scans the chunked axis. A ChunkFold makes the
 expression of one part from its rows, records of its value, and from the records of two neighbouring
 parts those of both; at the end the result. Records are ndarrays: they are pickled, and combined in
 any order of arrival.
@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,17 +27,11 @@ from tenfold.ops.arithmetic import add, multiply
 from tenfold.ops.cast import astype
 from tenfold.ops.indexing import index_view
 from tenfold.ops.movement import expand_dims
+from tenfold.out_of_core.cut_node import CannotCutError, CutNode, Rows
 from tenfold.out_of_core.partial_folds import PartialFold, combine_records, make_records
 
-if TYPE_CHECKING:
-    from tenfold.out_of_core.chunk_rules import CutNode, Rows
 
-
-class CannotCutError(Exception):
-    """An operation needs all rows at once; the text says why."""
-
-
-class Fold(Protocol):
+class ChunkFold(Protocol):
     """How parts of an axis are reduced, and combined."""
 
     @property
@@ -86,7 +80,7 @@ class ReductionFold:
         return self.fold.combine(left, right)
 
     def finish(self, record: np.ndarray) -> np.ndarray:
-        """Fold the outer axes, and finish."""
+        """ChunkFold the outer axes, and finish."""
         return self.fold.finish(record, self.outer, self.cut.node.type)
 
 
@@ -240,8 +234,7 @@ def scan_fold(cut: CutNode, at: int) -> ScanFold:
 
 __all__ = [
     "ArrayFold",
-    "CannotCutError",
-    "Fold",
+    "ChunkFold",
     "ReductionFold",
     "ScanFold",
     "contraction_fold",

@@ -19,15 +19,10 @@ import numpy as np
 
 from tenfold._native import Type
 from tenfold.core.pytree import TreeDef, flatten
-from tenfold.errors import DTypeError, ShapeError
+from tenfold.errors import DTypeError, ShapeError, raise_if_failed
 from tenfold.interop.asarray import asarray
-from tenfold.machine import available_memory
 from tenfold.out_of_core.chunk_plan import ChunkPlan, Piece
-
-REMEDY = (
-    "give a memory map, or an array of zarr or h5py, with tn.blockwise(..., out=), or assign in "
-    "parts: tn.wrap(memmap)[...] = expression"
-)
+from tenfold.runtime.result_memory import results_refusal
 
 
 class Output:
@@ -54,7 +49,7 @@ class Outputs:
 
     def __init__(self, plan: ChunkPlan, structure: TreeDef, out: Any) -> None:
         self.plan, self.structure = plan, structure
-        self.given = _given(out, structure)
+        self.given = given_targets(out, structure)
         self.targets: dict[int, Output] = {}
         types = [plan.graph.nodes[at].type for at in plan.graph.outputs]
         missing = 0
@@ -63,7 +58,7 @@ class Outputs:
                 _check_target(target, type_)
             elif plan.axes[plan.graph.outputs[at]] is not None:
                 missing += type_.size * type_.dtype.itemsize
-        check_fits(missing, "tn.blockwise")
+        raise_if_failed(results_refusal(missing))
         for at, (target, type_) in enumerate(zip(self.given, types, strict=True)):
             axis = plan.axes[plan.graph.outputs[at]]
             if axis is not None:
@@ -73,12 +68,6 @@ class Outputs:
     def write(self, piece: Piece) -> None:
         """Write the rows of a result."""
         self.targets[piece.output].write(piece.begin, piece.value)
-
-    def flush(self) -> None:
-        """Write what is buffered of memory maps."""
-        for target in self.given:
-            if isinstance(target, np.memmap):
-                target.flush()
 
     def results(self, values: Sequence[np.ndarray | None]) -> list[Any]:
         """Return the targets, and for results that are whole their values."""
@@ -92,15 +81,8 @@ class Outputs:
         return results
 
 
-def check_fits(num_bytes: int, operation: str) -> None:
-    """Raise MemoryError for results that do not fit in memory, before any work."""
-    available = available_memory()
-    if num_bytes > available:
-        rule = f"the results have {num_bytes:,} bytes, and {available:,} bytes of memory are free"
-        raise MemoryError(f"{operation}: {rule}\n  remedy: {REMEDY}")
-
-
-def _given(out: Any, structure: TreeDef) -> list[Any]:
+def given_targets(out: Any, structure: TreeDef) -> list[Any]:
+    """Return the target of each result; None for one that is to be in memory."""
     if out is None:
         return [None] * structure.leaves
     if structure.type is None:
@@ -129,4 +111,4 @@ def _check_target(target: Any, type_: Type) -> None:
         raise DTypeError("tn.blockwise", rule, remedy="create out with the dtype of the result")
 
 
-__all__ = ["Output", "Outputs", "check_fits"]
+__all__ = ["Output", "Outputs", "given_targets"]

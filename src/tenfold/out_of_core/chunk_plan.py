@@ -28,8 +28,9 @@ from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op
 from tenfold.errors import ExplainedError, RunError, UnsupportedError, raise_if_failed
-from tenfold.out_of_core.chunk_folds import CannotCutError, Fold, ScanFold
-from tenfold.out_of_core.chunk_rules import CutNode, is_long, rule_of
+from tenfold.out_of_core.chunk_folds import ChunkFold, ScanFold
+from tenfold.out_of_core.chunk_rules import chunk_rule_of, is_long
+from tenfold.out_of_core.cut_node import CannotCutError, CutNode
 from tenfold.out_of_core.cut_rows import Blocks, ReadRange, RowBuilder
 from tenfold.out_of_core.fold_tree import Leaf, Place, close, leaves_of, merge
 
@@ -57,7 +58,7 @@ class ChunkResult(NamedTuple):
     pieces: list[Piece]
 
 
-class Pass:
+class ChunkPass:
     """One pass over the chunks: the folds and the rows of results that it computes."""
 
     def __init__(self, plan: ChunkPlan, number: int) -> None:
@@ -74,17 +75,21 @@ class Pass:
         """Return the rows that a task reads: that of a chunk, or PREPARE. Nothing is computed."""
         blocks = Blocks(None)
         builder = RowBuilder(self.plan, blocks, self.plan.known)
+        self.expressions(task, builder)
+        return blocks.ranges()
+
+    def expressions(self, task: int, builder: RowBuilder) -> list[Array]:
+        """Return the lazy arrays that a task computes."""
         if task == PREPARE:
-            for at in self._wanted:
-                builder.make(at)
-            return blocks.ranges()
+            return [builder.make(at) for at in self._wanted]
+        arrays: list[Array] = []
         for folds, outputs in self._leaves(task):
             for at, (_, begin, end) in folds:
-                self.plan.folds[at].parts(builder.of(at), begin, end)
+                arrays += self.plan.folds[at].parts(builder.of(at), begin, end)
             for at, (_, begin, end) in outputs:
-                builder.rows(self.plan.graph.outputs[at], begin, end)
+                arrays.append(builder.rows(self.plan.graph.outputs[at], begin, end))
             builder.forget()
-        return blocks.ranges()
+        return arrays
 
     def prepare(self, blocks: Mapping[ReadRange, Any], known: Known) -> Known:
         """Return the known values, with those that the chunks need whole."""
@@ -168,15 +173,15 @@ class ChunkPlan:
         self.axes: list[int | None] = []
         self.levels: list[int] = []
         self.cuts: dict[int, CutNode] = {}
-        self.folds: dict[int, Fold] = {}
+        self.folds: dict[int, ChunkFold] = {}
         self.long: list[bool] = []
         self._leaves: dict[int, list[list[Leaf]]] = {}
         for at in range(len(graph.nodes)):
             self._analyse(at, axes)
         levels = [self.levels[at] for at in self.folds]
         levels += [self.level_after(at) for at in graph.outputs if self.axes[at] is not None]
-        self.passes = [Pass(self, number) for number in range(max(levels, default=-1) + 1)]
-        self.end = Pass(self, len(self.passes))
+        self.passes = [ChunkPass(self, number) for number in range(max(levels, default=-1) + 1)]
+        self.end = ChunkPass(self, len(self.passes))
         """Has no chunks: its `prepare` computes the results that are whole."""
 
     def _analyse(self, at: int, axes: Sequence[int]) -> None:
@@ -207,7 +212,7 @@ class ChunkPlan:
         try:
             if not isinstance(op, Op) or op.semantics.opaque:
                 raise CannotCutError("it is a Python function, of unknown axes")
-            result = rule_of(cut).axis(cut)
+            result = chunk_rule_of(cut).axis(cut)
         except CannotCutError as error:
             raise self._refusal(cut, str(error)) from None
         if result is None or isinstance(result, int):
@@ -300,11 +305,11 @@ def computed(arrays: Sequence[Array]) -> list[np.ndarray]:
 
 __all__ = [
     "PREPARE",
+    "ChunkPass",
     "ChunkPlan",
     "ChunkResult",
     "Known",
     "Partials",
-    "Pass",
     "Piece",
     "chunk_error",
     "computed",

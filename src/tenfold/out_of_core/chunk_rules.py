@@ -1,15 +1,15 @@
 """Chunk rules: how rows of a result are computed from rows of the operands, for each kind of op.
 
 Takes a CutNode: a node of a traced function, and for each operand the axis along which it comes in
-chunks, or None for one that is there whole. A rule hands on the axis of the result, or a Fold if
-the op reduces the chunked axis; and from a range of rows the expression that computes them. The
+chunks, or None for one that is there whole. A rule hands on the axis of the result, or a ChunkFold
+if the op reduces the chunked axis; and from a range of rows the expression that computes them. The
 rules follow from what an op declares: its shapes, index map, reduced or contracted axes.
 
 >>> import tenfold as tn
 >>> x = tn._native.placeholder(tn._native.Type((9, 2), tn.float64, "cpu"))
 >>> node = tn._native.node_of(tn.sum(x, axis=1))
 >>> cut = CutNode(node, node.op, (0,), ((9, 2),))
->>> rule_of(cut).axis(cut)
+>>> chunk_rule_of(cut).axis(cut)
 0
 """
 
@@ -17,75 +17,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from tenfold import _native
-from tenfold._native import Array, Node, Scope
-from tenfold.core.interpreter import ORIGIN
+from tenfold._native import Array, Node
 from tenfold.core.op import Kind, Op, Params
-from tenfold.core.shape_rules import Pick, Shape, whole_axes
+from tenfold.core.shape_rules import Pick, whole_axes
 from tenfold.ops.indexing import index, index_view, slice_view
 from tenfold.ops.joining import concat
 from tenfold.ops.pad import pad
 from tenfold.ops.reshaping import broadcast_to, reshape
 from tenfold.out_of_core.chunk_folds import (
-    CannotCutError,
-    Fold,
+    ChunkFold,
     contraction_fold,
     reduction_fold,
     scan_fold,
     scatter_fold,
 )
-
-
-class Rows(Protocol):
-    """The operands of a node, in chunks or whole."""
-
-    def rows(self, operand: int, begin: int, end: int, axis: int | None = None) -> Any:
-        """Return the rows of an operand along its chunked axis; of a whole one along `axis`."""
-
-    def whole(self, operand: int) -> Any:
-        """Return an operand that is there whole: an Array or a number."""
-
-    def carry(self, begin: int) -> tuple[int, Array]:
-        """Return where the part of a scan that has a row begins, and the carry into it."""
-
-
-@dataclass(frozen=True)
-class CutNode:
-    """A node whose operands come in chunks or whole."""
-
-    node: Node
-    op: Op[...]
-    axes: tuple[int | None, ...]
-    """For each operand the chunked axis; None for a whole one."""
-    shapes: tuple[Shape, ...]
-    axis: int | None = None
-    """The chunked axis of the result, once it is known."""
-
-    @property
-    def shape(self) -> Shape:
-        """The shape of the whole result."""
-        shape: Shape = self.node.type.shape
-        return shape
-
-    @property
-    def chunked(self) -> list[tuple[int, int]]:
-        """The operands in chunks, with their axes."""
-        return [(at, axis) for at, axis in enumerate(self.axes) if axis is not None]
-
-    def only(self) -> tuple[int, int]:
-        """Return the one operand in chunks, with its axis."""
-        if len(self.chunked) > 1:
-            raise CannotCutError
-        return self.chunked[0]
-
-    def call(self, operands: Sequence[Any], params: Params | None = None) -> Any:
-        """Make the node of the operation on other operands, with its line."""
-        with Scope((ORIGIN, self.node.origin or ORIGIN.get())):
-            given = self.node.params if params is None else params
-            return _native.apply(self.op.id, tuple(operands), given)
+from tenfold.out_of_core.cut_node import CannotCutError, CutNode, Rows, common, with_length
 
 
 class ChunkRule(NamedTuple):
@@ -93,22 +42,10 @@ class ChunkRule(NamedTuple):
 
     applies: Callable[[Op[...]], object]
     """Whether an op is of this kind, by its declaration."""
-    axis: Callable[[CutNode], int | Fold | None]
-    """The chunked axis of the result, a Fold, or None: it needs few rows, and is whole."""
+    axis: Callable[[CutNode], int | ChunkFold | None]
+    """The chunked axis of the result, a ChunkFold, or None: it needs few rows, and is whole."""
     rows: Callable[[CutNode, Rows, int, int], Any]
     """The rows of the result from `begin` to `end`; of a whole result all of it."""
-
-
-def common(axes: Sequence[int]) -> int:
-    """Return the one axis of a result at which all chunks stand."""
-    if len({*axes}) != 1:
-        raise CannotCutError
-    return axes[0]
-
-
-def with_length(shape: Shape, axis: int, length: int) -> Shape:
-    """Return a shape with the length of one axis replaced."""
-    return (*shape[:axis], length, *shape[axis + 1 :])
 
 
 def _axis_of_map(cut: CutNode) -> int:
@@ -138,7 +75,7 @@ def _rows_of_map(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
     return cut.call(operands)
 
 
-def _axis_of_reduction(cut: CutNode) -> int | Fold:
+def _axis_of_reduction(cut: CutNode) -> int | ChunkFold:
     at, axis = cut.only()
     axes, keepdims, *_ = cut.node.params
     if axis in axes:
@@ -239,7 +176,7 @@ def _product_axes(cut: CutNode) -> tuple[Any, list[list[int]]]:
     return facts, batch
 
 
-def _axis_of_product(cut: CutNode) -> int | Fold:
+def _axis_of_product(cut: CutNode) -> int | ChunkFold:
     facts, batch = _product_axes(cut)
     batch_ndim = max(map(len, batch))
     places: list[int] = []
@@ -342,7 +279,7 @@ def _rows_of_gather(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
     return cut.call([source.whole(0), *parts])
 
 
-def _axis_of_scan(cut: CutNode) -> int | Fold:
+def _axis_of_scan(cut: CutNode) -> int | ChunkFold:
     at, axis = cut.only()
     return scan_fold(cut, at) if axis == cut.node.params[0] else axis
 
@@ -354,7 +291,7 @@ def _rows_of_scan(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
     return scan_fold(cut, at).rows(source, begin, end)
 
 
-def _axis_of_scatter(cut: CutNode) -> int | Fold:
+def _axis_of_scatter(cut: CutNode) -> int | ChunkFold:
     return scatter_fold(cut)
 
 
@@ -363,13 +300,13 @@ def _member_params(cut: CutNode) -> Params | None:
     batch_params, params = cut.op.transforms.batch_params, cut.node.params
     if batch_params is None or any(axis not in (0, None) for axis in cut.axes):
         return None
-    candidates: list[Params] = [params]
-    if params and type(params[0]) is int:
-        candidates.insert(0, (params[0] - 1, *params[1:]))
-    if params and type(params[0]) is tuple and all(type(a) is int for a in params[0]):
-        candidates.append((tuple([a - 1 for a in params[0]]), *params[1:]))
-    if len(params) > 1 and type(params[1]) is tuple and all(type(a) is int for a in params[1]):
-        candidates.append((params[0], tuple([a - 1 for a in params[1]]), *params[2:]))
+    candidates = [params]
+    for at in range(min(len(params), 2)):  # an axis, or a tuple of them
+        axes = params[at] if type(params[at]) is tuple else (params[at],)
+        if all(type(axis) is int and axis > 0 for axis in axes):
+            before = tuple([axis - 1 for axis in axes])
+            own = before if type(params[at]) is tuple else before[0]
+            candidates.append((*params[:at], own, *params[at + 1 :]))
     length = cut.shapes[cut.chunked[0][0]][0]
     types = [_native.Type(x.type.shape[1:], x.type.dtype, x.type.device) for x in cut.node.inputs]
     for candidate in candidates:
@@ -418,7 +355,12 @@ CHUNK_RULES = (
 """The kinds of ops, the first that applies."""
 
 
-def rule_of(cut: CutNode) -> ChunkRule:
+def has_chunk_rule(op: Op[...]) -> bool:
+    """Whether there is a rule for an op."""
+    return any(rule.applies(op) for rule in CHUNK_RULES)
+
+
+def chunk_rule_of(cut: CutNode) -> ChunkRule:
     """Return the rule of a node. Raises CannotCutError where there is none."""
     for rule in CHUNK_RULES:
         if rule.applies(cut.op):
@@ -442,4 +384,4 @@ def is_long(node: Node, inputs_are_long: Sequence[bool]) -> bool:
 LONG_BYTES = 1 << 20
 """The bytes above which a broadcast or created array is not stored whole."""
 
-__all__ = ["LONG_BYTES", "ChunkRule", "CutNode", "Rows", "is_long", "rule_of"]
+__all__ = ["LONG_BYTES", "ChunkRule", "chunk_rule_of", "has_chunk_rule", "is_long"]

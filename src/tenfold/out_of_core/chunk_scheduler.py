@@ -12,15 +12,20 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tenfold.core.pytree import flatten
+from tenfold.inspect.progress import Progress
+from tenfold.interop.asarray import asarray
 from tenfold.machine import usable_processors
-from tenfold.out_of_core.chunk_outputs import Outputs
-from tenfold.out_of_core.chunk_plan import PREPARE, Partials, Pass, chunk_error
-from tenfold.out_of_core.chunk_sources import read
+from tenfold.out_of_core.chunk_outputs import Outputs, given_targets
+from tenfold.out_of_core.chunk_plan import PREPARE, ChunkPass, Partials, chunk_error
+from tenfold.out_of_core.chunk_sources import is_source, read
 from tenfold.out_of_core.dask_graph import run_on_dask
+from tenfold.out_of_core.plan_text import plan_text
 from tenfold.out_of_core.trace_plan import TracedPlan, trace_plan
 from tenfold.settings import override
 
@@ -38,13 +43,21 @@ def run_plan(
         work = _PassRun(traced, stage, outputs, known, workers, report)
         known = stage.close(work.run(), known)
     known = plan.end.prepare(_read(traced, plan.end, PREPARE), known)
-    outputs.flush()
     return [known[at] if plan.axes[at] is None else None for at in plan.graph.outputs]
 
 
-def _read(traced: TracedPlan, stage: Pass, task: int) -> dict[Any, Any]:
+def _read(traced: TracedPlan, stage: ChunkPass, task: int) -> dict[Any, Any]:
     ranges = stage.reads(task)
     return {r: read(traced.sources[r[0]], traced.axes[r[0]], *r[1:]) for r in ranges}
+
+
+class Options(NamedTuple):
+    """How a function is run: the arguments of `tn.blockwise`."""
+
+    chunk: int | None
+    workers: int | None
+    progress: bool
+    explain: bool
 
 
 class _PassRun:
@@ -53,7 +66,7 @@ class _PassRun:
     def __init__(
         self,
         traced: TracedPlan,
-        stage: Pass,
+        stage: ChunkPass,
         outputs: Outputs,
         known: Any,
         workers: int,
@@ -88,14 +101,13 @@ class _PassRun:
 
     def _run_threads(self, threads: int) -> None:
         with ThreadPoolExecutor(threads, "tenfold_chunk") as pool:
-            tasks = [pool.submit(copy_context().run, self._on_thread) for _ in range(threads)]
             try:
+                tasks = [pool.submit(copy_context().run, self._on_thread) for _ in range(threads)]
                 for task in tasks:
                     task.result()
             except BaseException as interrupt:
                 self.stopped = True
                 pool.shutdown()
-                self.outputs.flush()
                 interrupt.add_note(self._what_was_done())
                 raise
 
@@ -144,23 +156,45 @@ class _PassRun:
 
 
 def run_here(
-    function: Callable[..., Any],
-    sources: Sequence[Any],
-    axis: Any,
-    chunk: int | None,
-    out: Any,
-    workers: int | None,
-    progress: bool,
-    explain: bool,
+    function: Callable[..., Any], sources: Sequence[Any], axis: Any, out: Any, how: Options
 ) -> Any:
     """Run a function on threads of this process."""
-    traced = trace_plan(function, sources, axis, chunk)
+    if any(0 in source.shape for source in sources if is_source(source)):
+        return _run_empty(function, sources, out)
+    traced = trace_plan(function, sources, axis, how.chunk)
+    workers = usable_processors() if how.workers is None else how.workers
+    if how.explain:
+        return plan_text(traced, workers)
     outputs = Outputs(traced.plan, traced.structure, out)
-    values = run_plan(traced, outputs, workers or usable_processors(), lambda *_: None)
+    if not how.progress:
+        values = run_plan(traced, outputs, workers, lambda *_: None)
+    else:
+        with Progress() as progress:
+            values = run_plan(traced, outputs, workers, partial(show, progress))
     return traced.structure.unflatten(outputs.results(values))
+
+
+def show(progress: Progress, stage: int, done: int, count: int) -> None:
+    """Show how many chunks of a pass are done."""
+    if done <= 1:
+        progress.stage(f"pass {stage + 1}", count)
+    progress.update(done, count)
+
+
+def _run_empty(function: Callable[..., Any], sources: Sequence[Any], out: Any) -> Any:
+    """Run a function of arrays without elements."""
+    arrays = [asarray(np.asarray(x[...])) if is_source(x) else x for x in sources]
+    leaves, structure = flatten(function(*arrays))
+    targets = given_targets(out, structure)
+    results = []
+    for leaf, target in zip(leaves, targets, strict=True):
+        if target is not None:
+            target[...] = np.asarray(leaf)
+        results.append(leaf if target is None else target)
+    return structure.unflatten(results)
 
 
 SCHEDULERS: dict[str | None, Callable[..., Any]] = {None: run_here, "dask": run_on_dask}
 """By the name in `tn.blockwise(scheduler=)`: what traces and runs a function."""
 
-__all__ = ["SCHEDULERS", "Report", "run_plan"]
+__all__ = ["SCHEDULERS", "Options", "Report", "run_plan", "show"]

@@ -4,8 +4,8 @@ Takes anything with shape, dtype and slices: an ndarray, a memory map, an array 
 Dask. Hands on the rows at which chunks begin and end. They follow the chunks of a source that has
 some: h5py and zarr read a chunk whole, however small the part of it that is asked for.
 
->>> chunk_rows([np.zeros((100_000, 8))], [0], None)[:2]
-[(0, 65536), (65536, 100000)]
+>>> chunk_rows([np.zeros((200_000, 8))], [0], None)
+[(0, 131072), (131072, 200000)]
 >>> chunk_rows([np.zeros((10, 8))], [0], 4)
 [(0, 4), (4, 8), (8, 10)]
 """
@@ -24,7 +24,7 @@ from tenfold.core.canonical_reduction import BLOCK
 from tenfold.core.shape_rules import normalize_axis
 from tenfold.errors import DTypeError, ShapeError
 
-CHUNK_BYTES = 4 << 20
+TARGET_BYTES = 8 << 20
 """The bytes of a chunk of all sources, where nothing else is asked for."""
 MAX_SOURCE_CHUNK_BYTES = 64 << 20
 """The bytes up to which chunks of a source are read several at a time."""
@@ -85,11 +85,11 @@ def _rows_of_chunk(sources: Sequence[Any], axes: Sequence[int], length: int) -> 
     ]
     own = math.lcm(*[rows for rows in own_rows if rows])
     if own > 1 and own * row_bytes <= MAX_SOURCE_CHUNK_BYTES:
-        return own * max(CHUNK_BYTES // max(own * row_bytes, 1), 1)
+        return own * max(TARGET_BYTES // max(own * row_bytes, 1), 1)
     if any(own_rows):
         return max(rows for rows in own_rows if rows)
-    fitting = 1 << (max(CHUNK_BYTES // max(row_bytes, 1), 1).bit_length() - 1)
-    return BLOCK if fitting < BLOCK and row_bytes * BLOCK < 8 * CHUNK_BYTES else fitting
+    fitting = 1 << (max(TARGET_BYTES // max(row_bytes, 1), 1).bit_length() - 1)
+    return BLOCK if fitting < BLOCK and row_bytes * BLOCK < 8 * TARGET_BYTES else fitting
 
 
 def bytes_of(source: Any) -> int:
@@ -106,10 +106,15 @@ def _rows_of_source_chunk(source: Any, axis: int) -> int:
     return int(own[0] if isinstance(own, tuple) else own)
 
 
+def is_memory(source: Any) -> bool:
+    """Whether a source is read where it lies, in memory or in a mapped file."""
+    return isinstance(source, (Array, np.ndarray))
+
+
 def read(source: Any, axis: int, begin: int, end: int) -> Any:
     """Read rows of a source: an Array or an ndarray; of memory a view."""
     part = source[(*(slice(None),) * axis, slice(begin, end))]
     return part if isinstance(part, Array) else np.asarray(part)
 
 
-__all__ = ["bytes_of", "chunk_rows", "is_source", "read", "source_axes"]
+__all__ = ["bytes_of", "chunk_rows", "is_memory", "is_source", "read", "source_axes"]

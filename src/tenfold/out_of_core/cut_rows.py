@@ -24,7 +24,8 @@ from tenfold.core.op import Kind, Op
 from tenfold.core.shape_rules import Pick, whole_axes
 from tenfold.interop.asarray import asarray
 from tenfold.ops.indexing import index_view
-from tenfold.out_of_core.chunk_rules import rule_of, with_length
+from tenfold.out_of_core.chunk_rules import chunk_rule_of
+from tenfold.out_of_core.cut_node import with_length
 
 if TYPE_CHECKING:
     from tenfold.out_of_core.chunk_plan import ChunkPlan
@@ -67,7 +68,8 @@ def as_block(values: Any) -> Array:
     """Return a block as an array that shares its memory: it is read before the task ends."""
     if isinstance(values, Array):
         return values
-    return asarray(np.asarray(values), copy=False)
+    block = np.asarray(values)
+    return asarray(block, copy=False if block.flags.aligned and block.dtype.isnative else None)
 
 
 def cut(x: Array, axis: int, begin: int, end: int) -> Array:
@@ -121,7 +123,7 @@ class RowBuilder:
         if node.op is None:
             return self.rows(inputs[0], begin, end)[node.params[0]]
         cut_node = plan.cuts[at]
-        return rule_of(cut_node).rows(cut_node, self.of(at), begin, end)
+        return chunk_rule_of(cut_node).rows(cut_node, self.of(at), begin, end)
 
     def _rows_of_whole(self, at: int, begin: int, end: int, axis: int) -> Any:
         node, inputs = self.plan.graph.nodes[at], self.plan.graph.inputs[at]
@@ -146,7 +148,7 @@ class RowBuilder:
             return node.scalar
         if at in plan.cuts:  # few rows of an array that comes in chunks
             cut_node = plan.cuts[at]
-            return rule_of(cut_node).rows(cut_node, self.of(at), 0, 0)
+            return chunk_rule_of(cut_node).rows(cut_node, self.of(at), 0, 0)
         if not node.pending:
             return _native.array_of(node)
         operands = [self.whole(i) for i in plan.graph.inputs[at]]

@@ -26,13 +26,22 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array, Type
 from tenfold.core.graph import Graph
+from tenfold.core.pytree import flatten
 from tenfold.errors import UnsupportedError
 from tenfold.interop.asarray import asarray
 from tenfold.interop.dask import MappedFile, as_chunk, dask_array, empty_chunk, to_dask
 from tenfold.interop.pickling import restore_nodes, write_nodes
-from tenfold.out_of_core.chunk_plan import PREPARE, ChunkPlan, Known, Partials, Pass, chunk_error
-from tenfold.out_of_core.chunk_sources import read
+from tenfold.out_of_core.chunk_plan import (
+    PREPARE,
+    ChunkPass,
+    ChunkPlan,
+    Known,
+    Partials,
+    chunk_error,
+)
+from tenfold.out_of_core.chunk_sources import is_source, read
 from tenfold.out_of_core.cut_rows import ReadRange, cut
+from tenfold.out_of_core.plan_text import plan_text
 from tenfold.out_of_core.trace_plan import TracedPlan, trace_plan
 
 MERGED = 16
@@ -51,7 +60,7 @@ class Stage:
     axes: Sequence[int]
 
     @property
-    def own(self) -> Pass:
+    def own(self) -> ChunkPass:
         """The pass; behind the last one, the end."""
         return [*self.plan.passes, self.plan.end][self.number]
 
@@ -245,12 +254,7 @@ class DaskGraph:
 
 
 def run_on_dask(
-    function: Callable[..., Any],
-    sources: Sequence[Any],
-    axis: Any,
-    chunk: int | None,
-    out: Any,
-    *_: Any,
+    function: Callable[..., Any], sources: Sequence[Any], axis: Any, out: Any, how: Any
 ) -> Any:
     """Return the results of a function as Dask arrays, of which nothing is computed yet."""
     dask_array("tn.blockwise")
@@ -258,7 +262,13 @@ def run_on_dask(
         rule = "a Dask array is stored when it is computed"
         remedy = "leave out= out, and store the result: dask.array.store(result, out)"
         raise UnsupportedError("tn.blockwise", rule, remedy=remedy)
-    traced = trace_plan(function, sources, axis, chunk)
+    if any(0 in source.shape for source in sources if is_source(source)):
+        arrays = [asarray(np.asarray(x[...])) if is_source(x) else x for x in sources]
+        leaves, structure = flatten(function(*arrays))
+        return structure.unflatten([to_dask(leaf) for leaf in leaves])
+    traced = trace_plan(function, sources, axis, how.chunk)
+    if how.explain:
+        return plan_text(traced, how.workers or 1)
     return traced.structure.unflatten(DaskGraph(traced).arrays())
 
 

@@ -1,4 +1,4 @@
-"""Fold tree: the fixed tree by which records of parts are combined, whatever comes first.
+"""ChunkFold tree: the fixed tree by which records of parts are combined, whatever comes first.
 
 A part has a place (level, number): it covers the rows of 2**level units from `number * 2**level`
 on. Two parts whose numbers are 2k and 2k + 1 are combined to (level + 1, k), no others before all

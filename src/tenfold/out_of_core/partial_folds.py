@@ -29,7 +29,7 @@ from tenfold.core.cast_values import cast_values
 from tenfold.core.op import Inferred, Kind, Op, Params, ReductionTree
 from tenfold.core.scalar_ir import Body, ComplexElement, Element, Operand
 from tenfold.dtypes import INT64, kind_of, real_part
-from tenfold.out_of_core.body_values import compute
+from tenfold.out_of_core.body_values import compute_body
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class PartialFold:
         return combine_records(self.tree.kind, left, right)
 
     def finish(self, records: np.ndarray, axes: Sequence[int], type_: Type) -> np.ndarray:
-        """Fold the remaining axes of records, and return the result of the reduction."""
+        """ChunkFold the remaining axes of records, and return the result of the reduction."""
         folded = fold_records(self.tree, records, axes, keepdims=True)
         dtype = type_.dtype
 
@@ -91,12 +91,12 @@ class PartialFold:
             result = self.tree.finish(body, values, dtype)
             return [*result] if isinstance(result, ComplexElement) else [result]
 
-        values = compute(emit, *[folded[name] for name in self.record.names or ()])
+        values = compute_body(emit, *[folded[name] for name in self.record.names or ()])
         if kind_of(dtype) == "c":
             result = np.empty(folded.shape, dtype)
             result.real, result.imag = values
             return result.reshape(type_.shape)
-        return cast_values(values[0], dtype).reshape(type_.shape)
+        return np.array(cast_values(values[0], dtype)).reshape(type_.shape)
 
 
 def combine_records(kind: str, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -107,13 +107,13 @@ def combine_records(kind: str, left: np.ndarray, right: np.ndarray) -> np.ndarra
         return COMBINE[kind](body, values[: len(names)], values[len(names) :])
 
     fields = [side[name] for side in (left, right) for name in names]
-    return make_records(compute(emit, *fields))
+    return make_records(compute_body(emit, *fields))
 
 
 def fold_records(
     tree: ReductionTree, records: np.ndarray, axes: Sequence[int], *, keepdims: bool
 ) -> np.ndarray:
-    """Fold axes of records by the canonical tree of a reduction."""
+    """ChunkFold axes of records by the canonical tree of a reduction."""
     combine = functools.partial(combine_records, tree.kind)
     identity = np.array(tuple([tree.identity or 0] * len(records.dtype.names or ())), records.dtype)
     return fold_axes(combine, records, tuple(axes), keepdims, identity)
@@ -178,7 +178,7 @@ def _accumulate(tree: ReductionTree, x: np.ndarray) -> np.ndarray:
         element = ComplexElement(*values[:-1]) if len(values) > 2 else values[0]
         return tree.accumulate(body, element, values[-1])
 
-    values = compute(emit, *operands, positions.astype(INT64))
+    values = compute_body(emit, *operands, positions.astype(INT64))
     return make_records([np.broadcast_to(value, x.shape) for value in values])
 
 

@@ -21,22 +21,24 @@ from tenfold import _native
 from tenfold._native import Array, Node, Type
 from tenfold.core.graph import Graph
 from tenfold.core.interpreter import interpret, rebuild_with_origin
+from tenfold.core.op import Op
 from tenfold.core.pytree import TreeDef, flatten
 from tenfold.dtypes import canonical
 from tenfold.errors import ShapeError
 from tenfold.interop.asarray import asarray
 from tenfold.out_of_core.chunk_plan import ChunkPlan, computed
+from tenfold.out_of_core.chunk_rules import has_chunk_rule
 from tenfold.out_of_core.chunk_sources import chunk_rows, is_source, source_axes
+from tenfold.settings import override
 from tenfold.transforms.loop_carry import checked_callable
 from tenfold.transforms.tracer import (
     NeedsValues,
-    TracedFunction,
     line_of,
     needs_values_error,
     trace_function,
 )
 
-VALUES_REMEDY = (
+TRACED_REMEDY = (
     "choose by values with tn.where, give a histogram its range=, and compute other numbers before"
 )
 
@@ -49,7 +51,7 @@ class TracedPlan:
     structure: TreeDef
     """The structure of the results."""
     sources: list[Any]
-    """The sources in chunks, by the numbers that `Pass.reads` has."""
+    """The sources in chunks, by the numbers that `ChunkPass.reads` has."""
     axes: list[int]
     """The axis of each."""
 
@@ -69,13 +71,13 @@ def trace_plan(
     chunks = chunk_rows(own_sources, own_axes, chunk)
     leaves = [_leaf(x, own is None) for x, own in zip(sources, axes, strict=True)]
     try:
-        trace = trace_function(
-            function, leaves, flatten(((*range(len(leaves)),), {}))[1], hoist=False
-        )
+        with override(check_nans=True):  # nodes know their lines
+            structure = flatten(((*range(len(leaves)),), {}))[1]
+            trace = trace_function(function, leaves, structure, hoist=False)
     except NeedsValues as error:
         cause = error.__cause__ or error
-        raise needs_values_error("tn.blockwise", line_of(cause), VALUES_REMEDY) from None
-    graph, inputs = _inlined(trace)
+        raise needs_values_error("tn.blockwise", line_of(cause), TRACED_REMEDY) from None
+    graph, inputs = inlined(trace.subgraph.graph, trace.subgraph.inputs)
     arrays = [at for at, leaf in enumerate(leaves) if isinstance(leaf, Array)]
     chunk_inputs = [inputs[arrays.index(at)] for at in chunked]
     whole = {inputs[at]: leaves[number] for at, number in enumerate(arrays) if axes[number] is None}
@@ -99,16 +101,18 @@ def _leaf(source: Any, is_whole: bool) -> Any:
     return _native.placeholder(Type(tuple(source.shape), dtype, "cpu"))
 
 
-def _inlined(trace: TracedFunction) -> tuple[Graph, Sequence[Node]]:
-    """Return the graph of a trace with the bodies of traced functions in place of their calls."""
-    body = trace.subgraph
-    graph, inputs = body.graph, body.inputs
-    while any(_is_call(node) for node in graph.nodes):
+def inlined(graph: Graph, inputs: Sequence[Node]) -> tuple[Graph, Sequence[Node]]:
+    """Return a graph with the bodies of traced functions in place of their calls; operations
+    without a chunk rule are replaced by others that have the same values.
+    """
+    while any(map(_is_replaced, graph.nodes)):
         environment: dict[Node, Any] = {node: _native.array_of(node) for node in inputs}
 
         def rule(node: Node, operands: list[Any]) -> Any:
-            if not _is_call(node):
+            if not _is_replaced(node):
                 return rebuild_with_origin(node, operands)
+            if node.op.semantics.body is None:
+                return node.op.transforms.expression(*operands, *node.params)
             results = node.op.semantics.body.apply(operands)
             return results if len(results) > 1 else results[0]
 
@@ -117,8 +121,13 @@ def _inlined(trace: TracedFunction) -> tuple[Graph, Sequence[Node]]:
     return graph, inputs
 
 
-def _is_call(node: Node) -> bool:
-    return node.pending and node.op is not None and node.op.semantics.body is not None
+def _is_replaced(node: Node) -> bool:
+    op = node.op if node.pending else None
+    if not isinstance(op, Op) or not node.inputs:
+        return False
+    return op.semantics.body is not None or (
+        op.transforms.expression is not None and not has_chunk_rule(op)
+    )
 
 
 def _known_values(graph: Graph, whole: dict[Node, Array]) -> dict[int, np.ndarray]:
@@ -127,4 +136,4 @@ def _known_values(graph: Graph, whole: dict[Node, Array]) -> dict[int, np.ndarra
     return dict(zip(positions, computed([whole[graph.nodes[at]] for at in positions]), strict=True))
 
 
-__all__ = ["TracedPlan", "trace_plan"]
+__all__ = ["TracedPlan", "inlined", "trace_plan"]
