@@ -1,13 +1,15 @@
 """Dask with Tenfold chunks beside Dask with NumPy chunks: time, memory, tasks.
 
-Run: python bench/clusters.py [--quick] [--only ROW]. It needs `dask[array]` and `distributed`. Each
-measurement is a process of its own; of the turns, taken one after the other, the medians are
-printed. Peak is the anonymous memory (RssAnon) of the process and its children above that at the
-start, sampled at 100 Hz. Scheduler time is that of the process that has client and scheduler.
+Run: python bench/clusters.py [--quick] [--only ROW] [--kind KIND] [--chunks N]. It needs
+`dask[array]` and `distributed`. Each measurement is a process of its own; of the turns, taken one
+after the other, the medians are printed. Peak is the anonymous memory (RssAnon) of the process and
+its children above that at the start, sampled at 100 Hz. Scheduler time is processor time of the
+process that has client and scheduler.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import pickle
 import statistics
@@ -17,7 +19,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,10 +35,18 @@ sys.path[:] = [place for place in sys.path if place != FOLDER]  # Dask would imp
 
 import tenfold as tn  # noqa: E402  # after the paths
 
-QUICK, SMOKE = "--quick" in sys.argv, smoke_wanted()
-ROWS, COLUMNS, CHUNK_ROWS = (40_000, 128, 2_500) if QUICK or SMOKE else (640_000, 128, 10_000)
-CHUNKS = 2_000 if QUICK or SMOKE else 100_000
-MADE_BYTES = 10**9 if QUICK or SMOKE else 10**10
+SMOKE = smoke_wanted()
+parser = argparse.ArgumentParser()
+parser.add_argument("--quick", action="store_true")
+parser.add_argument("--only", help="a row: threads, cluster, chunks or made")
+parser.add_argument("--kind", help="numpy, tenfold or blockwise")
+parser.add_argument("--chunks", type=int, help="how many chunks the row `chunks` has")
+parser.add_argument("--measure", nargs=3, help="of one process: the row, the kind, a file")
+OPTIONS = parser.parse_args()
+QUICK = OPTIONS.quick or SMOKE
+ROWS, COLUMNS, CHUNK_ROWS = (40_000, 128, 2_500) if QUICK else (640_000, 128, 10_000)
+CHUNKS = OPTIONS.chunks or (2_000 if QUICK else 100_000)
+MADE_BYTES = 10**9 if QUICK else 10**10
 TURNS = 3
 WORKERS = 2
 
@@ -88,14 +98,12 @@ def of(kind: str, source: Any, chunk_rows: int, name: str) -> Any:
     return of_dask(tn.to_dask(chunks) if kind == "tenfold" else chunks)
 
 
-def anonymous_bytes() -> int:
-    """Return the anonymous memory of this process and its children."""
-    import psutil
-
-    total, this = 0, psutil.Process()
-    for process in [this, *this.children(recursive=True)]:
+def anonymous_bytes(processes: Sequence[int]) -> int:
+    """Return the anonymous memory of processes."""
+    total = 0
+    for process in processes:
         try:
-            status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+            status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
         except OSError:
             continue
         total += sum(int(x.split()[1]) for x in status.splitlines() if x.startswith("RssAnon"))
@@ -103,28 +111,34 @@ def anonymous_bytes() -> int:
 
 
 def measured(run: Callable[[], Any]) -> dict[str, Any]:
-    """Run once; return seconds, peak, and processor seconds of this process."""
-    start, peak, is_done = anonymous_bytes(), [0], threading.Event()
+    """Run once; return seconds, peak, and values."""
+    import psutil
+
+    this = psutil.Process()
+    processes = [this.pid, *[child.pid for child in this.children(recursive=True)]]
+    start, peak, is_done = anonymous_bytes(processes), [0], threading.Event()
 
     def sample() -> None:
         while not is_done.wait(0.01):
-            peak[0] = max(peak[0], anonymous_bytes())
+            peak[0] = max(peak[0], anonymous_bytes(processes))
 
     sampler = threading.Thread(target=sample)
     sampler.start()
-    begin, processor = time.perf_counter(), time.thread_time()
+    try:
+        result = timed(run)
+    finally:
+        is_done.set()
+        sampler.join()
+    return {**result, "peak": max(peak[0] - start, 0)}
+
+
+def timed(run: Callable[[], Any]) -> dict[str, Any]:
+    """Run once; return seconds of the clock and of this process, and values."""
+    begin, processor = time.perf_counter(), time.process_time()
     value = np.asarray(run())
-    seconds, processor = time.perf_counter() - begin, time.thread_time() - processor
-    is_done.set()
-    sampler.join()
-    shown = np.ravel(value)[:: max(value.size // 1000, 1)]
-    return {
-        "seconds": seconds,
-        "peak": max(peak[0] - start, 0),
-        "client": processor,
-        "shape": value.shape,
-        "values": shown.tolist(),
-    }
+    seconds, processor = time.perf_counter() - begin, time.process_time() - processor
+    shown = np.ravel(value)[:: max(value.size // 1000, 1)].tolist()
+    return {"seconds": seconds, "peak": 0, "scheduler": processor, "values": shown}
 
 
 def threads(kind: str, path: str) -> dict[str, Any]:
@@ -141,7 +155,11 @@ def cluster(kind: str, path: str) -> dict[str, Any]:
     return on_cluster(make, make)
 
 
-def on_cluster(make: Callable[[], Any], warm: Callable[[], Any]) -> dict[str, Any]:
+def on_cluster(
+    make: Callable[[], Any],
+    warm: Callable[[], Any],
+    measure: Callable[[Callable[[], Any]], dict[str, Any]] = measured,
+) -> dict[str, Any]:
     """Measure a computation on a cluster of worker processes, after another one."""
     from dask.distributed import Client, LocalCluster
 
@@ -150,18 +168,16 @@ def on_cluster(make: Callable[[], Any], warm: Callable[[], Any]) -> dict[str, An
         Client(workers),
     ):
         warm().compute()
-        begin = time.process_time()
-        result = measured(lambda: make().compute())
-        return {**result, "scheduler": time.process_time() - begin}
+        return measure(lambda: make().compute())
 
 
 def chunks(kind: str, _: str) -> dict[str, Any]:
-    """Measure many chunks of a source that costs nothing."""
+    """Measure many chunks of a source that costs nothing; without samples, which take time too."""
     import dask
 
     few, source = Made(100, 2), Made(CHUNKS * 2, 2)
     make = partial(of, kind, source, 2, "plain sum")
-    result = on_cluster(make, partial(of, kind, few, 2, "plain sum"))
+    result = on_cluster(make, partial(of, kind, few, 2, "plain sum"), timed)
     (graph,) = dask.optimize(make())
     tasks = dict(graph.__dask_graph__())
     return {**result, "graph": len(pickle.dumps(tasks)), "tasks": len(tasks)}
@@ -180,7 +196,7 @@ KINDS = ("numpy", "tenfold", "blockwise")
 
 def in_process(name: str, kind: str, path: str) -> dict[str, Any]:
     """Return the result of a measurement, from a process of its own."""
-    options = [option for option, wanted in (("--quick", QUICK or SMOKE),) if wanted]
+    options = [*["--quick"] * QUICK, "--chunks", str(CHUNKS)]
     command = [sys.executable, __file__, *options, "--measure", name, kind, path]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -194,12 +210,11 @@ def main() -> None:
     if not find_spec("distributed") or not find_spec("dask.array"):
         print("Dask is not installed; nothing is measured")
         return
-    if "--measure" in sys.argv:
-        name, kind, path = sys.argv[sys.argv.index("--measure") + 1 :]
+    if OPTIONS.measure:
+        name, kind, path = OPTIONS.measure
         warnings.simplefilter("ignore")
         print(json.dumps(MEASUREMENTS[name](kind, path)))
         return
-    only = sys.argv[sys.argv.index("--only") + 1] if "--only" in sys.argv else None
     comparison = Comparison()
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/x.npy"
@@ -210,10 +225,10 @@ def main() -> None:
         del x
         print(f"{'':22s} {'s':>7s} {'peak MiB':>9s} {'scheduler s':>12s} {'us/task':>8s} tasks")
         for name in MEASUREMENTS:
-            if only not in (None, name):
+            if OPTIONS.only not in (None, name):
                 continue
             expected: dict[str, Any] = {}
-            for kind in KINDS:
+            for kind in [kind for kind in KINDS if OPTIONS.kind in (None, kind)]:
                 turns = TURNS if name in ("threads", "cluster") and not SMOKE else 1
                 results = [in_process(name, kind, path) for _ in range(turns)]
                 expected = expected or results[0]
@@ -223,7 +238,7 @@ def main() -> None:
                 )
                 last, tasks = results[-1], results[-1].get("tasks", 0)
                 row = f"{seconds:7.2f} {peak / 2**20:9.0f} {last.get('scheduler', 0):12.2f} "
-                row += f"{last.get('scheduler', 0) / max(tasks, 1) * 1e6:8.0f} {tasks}"
+                row += f"{last['scheduler'] / tasks * 1e6:8.0f} {tasks}" if tasks else ""
                 row += f" ({last['graph'] / tasks:.0f} bytes each)" if tasks else ""
                 print(f"{name + ', ' + kind:22s} {row if not SMOKE else ''}", flush=True)
     if SMOKE:
