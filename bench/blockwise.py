@@ -10,6 +10,8 @@ children above the start: RssAnon, sampled at 100 Hz.
 from __future__ import annotations
 
 import argparse
+import importlib
+import sys
 import tempfile
 import threading
 import time
@@ -99,6 +101,7 @@ def rows_of(folder: Path, shape: tuple[int, int], peer: Any) -> list[Row]:
         part = x[begin : begin + PEER_ROWS]
         part[...] = np.round(random.normal(size=part.shape), 2)
         y[begin : begin + PEER_ROWS] = 0
+    x = np.load(folder / "x.npy", mmap_mode="r")  # what can be written to is copied
     window = tn.wrap(y)
 
     def assign() -> None:
@@ -138,8 +141,7 @@ def rows_of(folder: Path, shape: tuple[int, int], peer: Any) -> list[Row]:
 
 def imported(name: str) -> Any:
     """Return a library, or None where it is not installed."""
-    import importlib
-
+    sys.modules.setdefault("sparse", None)  # type: ignore[arg-type]  # Dask would find ours
     try:
         return importlib.import_module(name)
     except ImportError:

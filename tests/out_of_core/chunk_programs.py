@@ -58,6 +58,8 @@ ROWS: dict[str, Program] = {
     "numbered": lambda x: x * tn.arange(x.shape[0])[:, None],
     "outer": lambda x: x[:, :, None] * x[:, None, :],
     "sorted rows": lambda x: tn.sort(x, axis=1),
+    "rolled": lambda x: tn.roll(x, 3, axis=0) + tn.roll(x, 1, axis=1),
+    "tiled": lambda x: tn.tile(x, (1, 2)),
     "new axis": lambda x: x[None] * 2,
     "traced function": lambda x: tn.function(lambda v: v * 2 - tn.sum(v, axis=0))(x),
     "mapped rows": lambda x: tn.vmap(lambda row: row - tn.max(row))(x),

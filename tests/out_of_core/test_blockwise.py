@@ -33,7 +33,8 @@ class Source:
 
     def __getitem__(self, key: Any) -> np.ndarray:
         self.on_read(key)
-        return self.values[key].copy()
+        part: np.ndarray = self.values[key].copy()
+        return part
 
 
 def bits_of(result: Any) -> bytes:
@@ -127,7 +128,7 @@ def test_number_of_compilations_does_not_depend_on_the_number_of_chunks() -> Non
     def compiled(chunk: int, factor: float) -> int:
         with tn.options(tier=1), tn.profile() as profile:
             tn.blockwise(lambda x: tn.sum(tn.exp(x * factor) - 1, axis=0), LONG, chunk=chunk)
-        return profile.compiles
+        return int(profile.compiles)
 
     assert compiled(1024, 0.5) <= 2
     assert compiled(50, 0.25) <= 2
@@ -135,7 +136,12 @@ def test_number_of_compilations_does_not_depend_on_the_number_of_chunks() -> Non
 
 def test_function_is_traced_once() -> None:
     calls = []
-    tn.blockwise(lambda x: calls.append(x) or x - tn.mean(x, axis=0), SMALL, chunk=5)
+
+    def centered(x: Any) -> Any:
+        calls.append(x)
+        return x - tn.mean(x, axis=0)
+
+    tn.blockwise(centered, SMALL, chunk=5)
     assert len(calls) == 1
 
 
@@ -145,7 +151,7 @@ def test_no_more_than_workers_and_one_chunk_are_in_memory() -> None:
 
     class Counting(Source):
         def __getitem__(self, key: Any) -> np.ndarray:
-            part = self.values[key].copy()
+            part: np.ndarray = self.values[key].copy()
             parts.append(weakref.ref(part))
             most[0] = max(most[0], sum(part() is not None for part in parts))
             return part

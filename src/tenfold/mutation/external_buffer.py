@@ -159,7 +159,9 @@ def wrap(buffer: Any, /) -> Array:
     views of it compute `e` and write at once; what fails raises there, and the memory is
     unchanged. Who used the old value keeps it, in a copy that is made then. Windows that overlap
     show each other's elements, and what is written straight into the buffer is seen by the next
-    computation: between writing an expression and waiting for it, leave the buffer alone.
+    computation: between writing an expression and waiting for it, leave the buffer alone. An `e` of
+    64 MiB or more that reads other memory and cannot fail is computed and written by parts of its
+    rows.
 
     Raises ValueError for a read-only buffer and for elements that are byte-swapped or misaligned,
     ShapeError for one that shows an element twice, DTypeError for a dtype that tenfold has not,

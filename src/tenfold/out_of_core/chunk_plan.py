@@ -73,10 +73,25 @@ class ChunkPass:
 
     def reads(self, task: int) -> list[ReadRange]:
         """Return the rows that a task reads: that of a chunk, or PREPARE. Nothing is computed."""
+        if task > 0 and self._keeps_rows:
+            return [(source, *self.plan.chunks[task]) for source, *_ in self._first_reads]
         blocks = Blocks(None)
         builder = RowBuilder(self.plan, blocks, self.plan.known)
         self.expressions(task, builder)
         return blocks.ranges()
+
+    @cached_property
+    def _first_reads(self) -> list[ReadRange]:
+        return self.reads(0)
+
+    @cached_property
+    def _keeps_rows(self) -> bool:
+        """Whether each chunk reads the rows of its own numbers: then the first one tells all."""
+        plan = self.plan
+        lengths = [plan.folds[at].length for at in self.folds]
+        lengths += [plan.output_length(at) for at in self.outputs]
+        moves = any(chunk_rule_of(cut).moves_rows for cut in plan.cuts.values())
+        return not moves and {*lengths} <= {plan.chunks[-1][1]}
 
     def expressions(self, task: int, builder: RowBuilder) -> list[Array]:
         """Return the lazy arrays that a task computes."""

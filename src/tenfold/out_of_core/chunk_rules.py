@@ -46,6 +46,8 @@ class ChunkRule(NamedTuple):
     """The chunked axis of the result, a ChunkFold, or None: it needs few rows, and is whole."""
     rows: Callable[[CutNode, Rows, int, int], Any]
     """The rows of the result from `begin` to `end`; of a whole result all of it."""
+    moves_rows: bool = False
+    """Whether rows of the result may need rows of other numbers of the operands."""
 
 
 def _axis_of_map(cut: CutNode) -> int:
@@ -253,6 +255,45 @@ def _rows_of_pad(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
     return cut.call((source.rows(at, low, high),), (part, mode, value))
 
 
+def _runs_of_blocks(cut: CutNode) -> list[tuple[int, int, int]] | None:
+    """Return runs of rows of a result that is made of blocks of an operand: first row, the row
+    behind the last, and the first row of the operand; None where the rows stay as they are.
+    """
+    at, axis = cut.only()
+    assert cut.op.lowering.pieces is not None, "it is made of blocks"
+    pieces = cut.op.lowering.pieces(cut.shapes, *cut.node.params)
+    if pieces is NotImplemented or len(cut.shape) != len(cut.shapes[at]):
+        raise CannotCutError
+    runs, stays = [], True
+    for start, shape, _, reads, _ in pieces:
+        if reads is None or reads[axis][:2] != (axis, 1):
+            raise CannotCutError
+        rows = start[axis], start[axis] + shape[axis], reads[axis][2]
+        stays = stays and rows == (0, cut.shape[axis], 0)
+        runs.append((rows, with_length(shape, axis, 0), reads))
+    whole = with_length(cut.shape, axis, 0)
+    if not stays and any(shape != whole for _, shape, _ in runs):
+        raise CannotCutError
+    return None if stays else sorted(rows for rows, *_ in runs)
+
+
+def _axis_of_blocks(cut: CutNode) -> int:
+    _runs_of_blocks(cut)
+    return cut.only()[1]
+
+
+def _rows_of_blocks(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
+    (at, axis), runs = cut.only(), _runs_of_blocks(cut)
+    if runs is None:
+        return _rows_as_they_are(cut, source, begin, end)
+    parts = [
+        source.rows(at, max(begin, first) - first + start, min(end, last) - first + start)
+        for first, last, start in runs
+        if max(begin, first) < min(end, last)
+    ]
+    return concat(parts, axis=axis) if parts else source.rows(at, 0, 0)
+
+
 def _axis_of_gather(cut: CutNode) -> int:
     axes, place = cut.node.params
     places = []
@@ -341,14 +382,15 @@ CHUNK_RULES = (
     ChunkRule(
         lambda op: op.semantics.shapes == "permuted", _axis_of_permutation, _rows_as_they_are
     ),
-    ChunkRule(lambda op: op is index, _axis_of_index, _rows_of_index),
+    ChunkRule(lambda op: op is index, _axis_of_index, _rows_of_index, True),
     ChunkRule(lambda op: op is broadcast_to, _axis_of_broadcast, _rows_of_broadcast),
-    ChunkRule(lambda op: op is reshape, _axis_of_reshape, _rows_of_reshape),
-    ChunkRule(lambda op: op is pad, _axis_of_pad, _rows_of_pad),
+    ChunkRule(lambda op: op is reshape, _axis_of_reshape, _rows_of_reshape, True),
+    ChunkRule(lambda op: op is pad, _axis_of_pad, _rows_of_pad, True),
     ChunkRule(lambda op: op.rewriting.contraction, _axis_of_product, _rows_of_product),
-    ChunkRule(lambda op: op.lowering.joins, _axis_of_join, _rows_of_join),
+    ChunkRule(lambda op: op.lowering.joins, _axis_of_join, _rows_of_join, True),
+    ChunkRule(lambda op: op.lowering.pieces, _axis_of_blocks, _rows_of_blocks, True),
     ChunkRule(lambda op: op.lowering.gathers, _axis_of_gather, _rows_of_gather),
-    ChunkRule(lambda op: op.lowering.scanning, _axis_of_scan, _rows_of_scan),
+    ChunkRule(lambda op: op.lowering.scanning, _axis_of_scan, _rows_of_scan, True),
     ChunkRule(lambda op: op.lowering.scatter, _axis_of_scatter, _rows_as_they_are),
     ChunkRule(lambda op: op.transforms.batch_params, _axis_of_stack, _rows_of_stack),
 )

@@ -29,7 +29,7 @@ from tenfold.interop.asarray import asarray
 from tenfold.out_of_core.chunk_plan import ChunkPlan, computed
 from tenfold.out_of_core.chunk_rules import has_chunk_rule
 from tenfold.out_of_core.chunk_sources import chunk_rows, is_source, source_axes
-from tenfold.settings import override
+from tenfold.settings import checked_device, override
 from tenfold.transforms.loop_carry import checked_callable
 from tenfold.transforms.tracer import (
     NeedsValues,
@@ -98,7 +98,8 @@ def _leaf(source: Any, is_whole: bool) -> Any:
     if is_whole:
         return source if isinstance(source, Array) else asarray(np.asarray(source[...]))
     dtype = canonical(np.dtype(source.dtype), "tn.blockwise")
-    return _native.placeholder(Type(tuple(source.shape), dtype, "cpu"))
+    device = checked_device(None, "tn.blockwise")
+    return _native.placeholder(Type(tuple(source.shape), dtype, device))
 
 
 def inlined(graph: Graph, inputs: Sequence[Node]) -> tuple[Graph, Sequence[Node]]:

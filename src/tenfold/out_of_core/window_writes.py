@@ -34,6 +34,7 @@ from tenfold.out_of_core.chunk_scheduler import run_plan
 from tenfold.out_of_core.chunk_sources import chunk_rows
 from tenfold.out_of_core.trace_plan import TracedPlan, inlined
 from tenfold.settings import get
+from tenfold.storage.dense import HOST
 
 
 def expression_plan(x: Array, min_bytes: int) -> TracedPlan | None:
@@ -41,7 +42,7 @@ def expression_plan(x: Array, min_bytes: int) -> TracedPlan | None:
     None where it cannot be cut by rows.
     """
     graph, _ = inlined(Graph.of([_native.node_of(x)]), ())
-    if x.device != "cpu" or not x.ndim or not all(map(_is_repeatable, graph.nodes)):
+    if x.device != HOST or not x.ndim or not all(map(_is_repeatable, graph.nodes)):
         return None
     leaves = {
         node: np.asarray(_native.array_of(node))
@@ -83,8 +84,8 @@ def _is_repeatable(node: Node) -> bool:
 class PartTarget:
     """The target of an Output whose parts a function writes."""
 
-    def __init__(self, written: np.ndarray, write: Callable[[Any, np.ndarray], None]) -> None:
-        self.shape, self.dtype, self.write = written.shape, written.dtype, write
+    def __init__(self, like: Array | np.ndarray, write: Callable[[Any, Any], None]) -> None:
+        self.shape, self.dtype, self.write = like.shape, like.dtype, write
 
     def __setitem__(self, key: Any, values: np.ndarray) -> None:
         self.write(key, values)
@@ -106,4 +107,4 @@ def write_in_parts(
     return True
 
 
-__all__ = ["expression_plan", "write_in_parts"]
+__all__ = ["PartTarget", "expression_plan", "write_in_parts"]
