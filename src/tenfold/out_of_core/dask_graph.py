@@ -279,7 +279,9 @@ def _reduce_plan(plan: ChunkPlan) -> tuple[Any, ...]:
     axes = [plan.axes[at] for at in inputs]
     columns = write_nodes(plan.graph, traced=True)
     numbers = [plan.inputs[at] for at in inputs]
-    facts = (plan.graph.outputs, inputs, numbers, axes, plan.chunks, plan.known)
+    chunks: Any = plan.chunks[0][1], plan.chunks[-1][1]  # not a pair for each of 100,000 chunks
+    chunks = chunks if _rows_of_chunks(chunks) == plan.chunks else plan.chunks
+    facts = (plan.graph.outputs, inputs, numbers, axes, chunks, plan.known)
     return _restore_plan, (columns, origins, *facts)
 
 
@@ -290,7 +292,7 @@ def _restore_plan(
     inputs: Sequence[int],
     numbers: Sequence[int],
     axes: Sequence[int],
-    chunks: Sequence[tuple[int, int]],
+    chunks: Any,
     known: Known,
 ) -> ChunkPlan:
     restored = restore_nodes(columns, origins)
@@ -300,7 +302,14 @@ def _restore_plan(
     all_axes = [0] * len(sources)
     for at, number, axis in zip(inputs, numbers, axes, strict=True):
         sources[number], all_axes[number] = _native.node_of(restored[at]), axis
-    return ChunkPlan(graph, sources, all_axes, chunks, known)
+    rows = _rows_of_chunks(chunks) if isinstance(chunks, tuple) else chunks
+    return ChunkPlan(graph, sources, all_axes, rows, known)
+
+
+def _rows_of_chunks(facts: tuple[int, int]) -> list[tuple[int, int]]:
+    """Return the rows of equal chunks, by their size and the number of all rows."""
+    size, total = facts
+    return [(begin, min(begin + size, total)) for begin in range(0, total, size)]
 
 
 copyreg.pickle(ChunkPlan, _reduce_plan)
