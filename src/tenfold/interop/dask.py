@@ -189,7 +189,7 @@ def _compute_local_tasks(module: Any) -> None:
 
 def _compute_worker_tasks(module: Any) -> None:
     """Compute results in the tasks of a worker of `distributed`."""
-    for name in ("_run_task_simple", "apply_function_simple"):  # since 2025.4; before
+    for name in ("_run_task_simple", "apply_function_simple"):  # now; in 2025.1
         if (run := getattr(module, name, None)) is not None:
             setattr(module, name, lambda task, *rest, run=run: run(computing(task), *rest))
 

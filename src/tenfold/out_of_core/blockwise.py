@@ -71,6 +71,11 @@ def blockwise(
         remedy = f"take one of {names}"
         raise ValueError(message("tn.blockwise", f"scheduler {scheduler!r} is unknown", (), remedy))
     run = chunk_scheduler.SCHEDULERS[scheduler]
+    if workers is not None and workers < 1:
+        rule = f"{workers} workers compute nothing"
+        raise ValueError(
+            message("tn.blockwise", rule, (), "give workers= from 1 on, or leave it out")
+        )
     how = chunk_scheduler.Options(chunk, workers, progress, explain)
     return run(function, sources, axis, out, how)
 

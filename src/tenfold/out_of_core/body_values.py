@@ -34,9 +34,6 @@ UFUNCS: dict[str, Callable[..., Any]] = {
     "less": np.less,
     "less_equal": np.less_equal,
     "select": np.where,
-    "negative": np.negative,
-    "absolute": np.abs,
-    "sqrt": np.sqrt,
 }
 """The primitives that reducers use, by their names."""
 
@@ -68,6 +65,3 @@ def _value(instruction: Instruction, values: list[Any], operands: Sequence[np.nd
     if name == "bits":
         return np.asarray(first).view(dtype)
     return UFUNCS[name](*arguments)
-
-
-__all__ = ["compute_body"]

@@ -230,15 +230,3 @@ def scan_fold(cut: CutNode, at: int) -> ScanFold:
     """Return the fold of a scan."""
     axis = cut.node.params[0]
     return ScanFold(cut, at, axis, cut.shapes[at][axis])
-
-
-__all__ = [
-    "ArrayFold",
-    "ChunkFold",
-    "ReductionFold",
-    "ScanFold",
-    "contraction_fold",
-    "reduction_fold",
-    "scan_fold",
-    "scatter_fold",
-]

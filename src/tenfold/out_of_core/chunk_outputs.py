@@ -58,7 +58,7 @@ class Outputs:
                 _check_target(target, type_)
             elif plan.axes[plan.graph.outputs[at]] is not None:
                 missing += type_.size * type_.dtype.itemsize
-        raise_if_failed(results_refusal(missing))
+        raise_if_failed(results_refusal("tn.blockwise", missing))
         for at, (target, type_) in enumerate(zip(self.given, types, strict=True)):
             axis = plan.axes[plan.graph.outputs[at]]
             if axis is not None:
@@ -109,6 +109,3 @@ def _check_target(target: Any, type_: Type) -> None:
     if not np.can_cast(type_.dtype, dtype, "same_kind"):
         rule = f"out of {dtype} cannot hold a result of {type_.dtype}"
         raise DTypeError("tn.blockwise", rule, remedy="create out with the dtype of the result")
-
-
-__all__ = ["Output", "Outputs", "given_targets"]

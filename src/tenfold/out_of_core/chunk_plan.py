@@ -18,6 +18,7 @@ scheduler needs only: `prepare`, `run` for each chunk, `merge`, `close`, and at 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -231,12 +232,12 @@ class ChunkPlan:
         except CannotCutError as error:
             raise self._refusal(cut, str(error)) from None
         if result is None or isinstance(result, int):
-            self.cuts[at] = CutNode(node, op, cut.axes, shapes, result)
+            self.cuts[at] = replace(cut, axis=-1 if result is None else result)
             return result
         self.folds[at] = result
         if not isinstance(result, ScanFold):
             return None
-        self.cuts[at] = CutNode(node, op, cut.axes, shapes, result.axis)
+        self.cuts[at] = replace(cut, axis=result.axis)
         return result.axis
 
     def _refusal(self, cut: CutNode, reason: str) -> UnsupportedError:
@@ -316,16 +317,3 @@ def computed(arrays: Sequence[Array]) -> list[np.ndarray]:
     """Compute arrays together, and return their values."""
     raise_if_failed(pipeline.evaluate(arrays))
     return [np.asarray(x) for x in arrays]
-
-
-__all__ = [
-    "PREPARE",
-    "ChunkPass",
-    "ChunkPlan",
-    "ChunkResult",
-    "Known",
-    "Partials",
-    "Piece",
-    "chunk_error",
-    "computed",
-]

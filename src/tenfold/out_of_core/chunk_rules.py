@@ -21,12 +21,14 @@ from typing import Any, NamedTuple
 
 from tenfold import _native
 from tenfold._native import Array, Node
+from tenfold.core.index_map import AxisMap, updated_slice
 from tenfold.core.op import Kind, Op, Params
 from tenfold.core.shape_rules import Pick, whole_axes
 from tenfold.ops.indexing import index, index_view, slice_view
 from tenfold.ops.joining import concat
 from tenfold.ops.pad import pad
 from tenfold.ops.reshaping import broadcast_to, reshape
+from tenfold.ops.windows import sliding_window_view
 from tenfold.out_of_core.chunk_folds import (
     ChunkFold,
     contraction_fold,
@@ -69,7 +71,6 @@ def aligned_rows(cut: CutNode, source: Rows, at: int, from_last: int, rows: tupl
 
 
 def _rows_of_map(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
-    assert cut.axis is not None, "it is known"
     from_last = len(cut.shape) - cut.axis
     operands = [
         aligned_rows(cut, source, at, from_last, (begin, end)) for at in range(len(cut.axes))
@@ -108,7 +109,7 @@ def _rows_of_index(cut: CutNode, source: Rows, begin: int, end: int) -> Array:
     at, axis = cut.only()
     access, shape = cut.node.params
     result, step, start = access[axis]
-    if result is None or cut.axis is None:
+    if result is None or cut.axis < 0:
         begin, end = 0, 1 if result is None else shape[result]
     first, last = start + step * begin, start + step * max(end - 1, begin)
     low, high = min(first, last), max(first, last) + 1
@@ -123,6 +124,47 @@ def _axis_of_permutation(cut: CutNode) -> int:
     return int(cut.node.params[0].index(cut.only()[1]))
 
 
+def _axis_of_windows(cut: CutNode) -> int:
+    return cut.only()[1]
+
+
+def _rows_of_windows(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
+    at, axis = cut.only()
+    behind = cut.shapes[at][axis] - cut.shape[axis]  # rows of the last window
+    return cut.call((source.rows(at, begin, end + behind),))
+
+
+def _axis_of_update(cut: CutNode) -> int:
+    access, shape = cut.node.params
+    axes = [cut.axes[0]] if cut.axes[0] is not None else []
+    if cut.axes[1] is not None:  # where the rows of the value go
+        own = cut.axes[1] + len(shape) - len(cut.shapes[1])
+        axes += [axis for axis, step in enumerate(access) if step[0] == own] or [-1]
+    axis = common(axes)
+    if axis < 0 or (access[axis][0] is not None and access[axis][1] != 1):
+        raise CannotCutError("the rows of the value go to others")
+    return axis
+
+
+def _rows_of_update(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
+    access, shape = cut.node.params
+    own, _, start = access[cut.axis]
+    length = 1 if own is None else shape[own]
+    low, high = max(begin, start), min(end, start + length)
+    target = source.rows(0, begin, end, axis=cut.axis)
+    if low >= high:
+        return target
+    step: AxisMap = (None, 0, low - begin)
+    if own is None:
+        value_rows = source.whole(1)
+    else:
+        rows = (low - start, high - start)
+        value_rows = aligned_rows(cut, source, 1, len(shape) - own, rows)
+        step, shape = (own, 1, low - begin), with_length(shape, own, high - low)
+    part = (*access[: cut.axis], step, *access[cut.axis + 1 :]), shape
+    return cut.call((target, value_rows), updated_slice(part))
+
+
 def _axis_of_broadcast(cut: CutNode) -> int:
     at, axis = cut.only()
     target, first = cut.node.params
@@ -133,7 +175,6 @@ def _axis_of_broadcast(cut: CutNode) -> int:
 
 def _rows_of_broadcast(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
     target, first = cut.node.params
-    assert cut.axis is not None, "it is known"
     part = source.rows(0, begin, end)
     return cut.call((part,), (with_length(target, cut.axis, end - begin), first))
 
@@ -151,7 +192,6 @@ def _axis_of_reshape(cut: CutNode) -> int:
 
 def _rows_of_reshape(cut: CutNode, source: Rows, begin: int, end: int) -> Array:
     (at, axis), shape = cut.only(), cut.shapes[0]
-    assert cut.axis is not None, "it is known"
     old, new = math.prod(shape[axis + 1 :]), math.prod(cut.shape[cut.axis + 1 :])
     target = with_length(cut.shape, cut.axis, end - begin)
     if not old or not new:
@@ -197,7 +237,6 @@ def _axis_of_product(cut: CutNode) -> int | ChunkFold:
 
 def _rows_of_product(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
     _, batch = _product_axes(cut)
-    assert cut.axis is not None, "it is known"
     from_last = max(map(len, batch)) - cut.axis  # 0 or less: a free axis
     operands: list[Any] = []
     for at, axis in enumerate(cut.axes):
@@ -313,7 +352,6 @@ def _rows_of_gather(cut: CutNode, source: Rows, begin: int, end: int) -> Any:
     _, place = cut.node.params
     if cut.axes[0] is not None:
         return _rows_as_they_are(cut, source, begin, end)
-    assert cut.axis is not None, "it is known"
     from_last = max(map(len, cut.shapes[1:])) - (cut.axis - place)
     indices = range(1, len(cut.axes))
     parts = [aligned_rows(cut, source, at, from_last, (begin, end)) for at in indices]
@@ -383,6 +421,8 @@ CHUNK_RULES = (
         lambda op: op.semantics.shapes == "permuted", _axis_of_permutation, _rows_as_they_are
     ),
     ChunkRule(lambda op: op is index, _axis_of_index, _rows_of_index, True),
+    ChunkRule(lambda op: op is sliding_window_view, _axis_of_windows, _rows_of_windows, True),
+    ChunkRule(lambda op: op.lowering.updates, _axis_of_update, _rows_of_update, True),
     ChunkRule(lambda op: op is broadcast_to, _axis_of_broadcast, _rows_of_broadcast),
     ChunkRule(lambda op: op is reshape, _axis_of_reshape, _rows_of_reshape, True),
     ChunkRule(lambda op: op is pad, _axis_of_pad, _rows_of_pad, True),
@@ -425,5 +465,3 @@ def is_long(node: Node, inputs_are_long: Sequence[bool]) -> bool:
 
 LONG_BYTES = 1 << 20
 """The bytes above which a broadcast or created array is not stored whole."""
-
-__all__ = ["LONG_BYTES", "ChunkRule", "chunk_rule_of", "has_chunk_rule", "is_long"]

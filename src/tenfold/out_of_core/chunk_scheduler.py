@@ -196,5 +196,3 @@ def _run_empty(function: Callable[..., Any], sources: Sequence[Any], out: Any) -
 
 SCHEDULERS: dict[str | None, Callable[..., Any]] = {None: run_here, "dask": run_on_dask}
 """By the name in `tn.blockwise(scheduler=)`: what traces and runs a function."""
-
-__all__ = ["SCHEDULERS", "Options", "Report", "run_plan", "show"]

@@ -115,6 +115,3 @@ def read(source: Any, axis: int, begin: int, end: int) -> Any:
     """Read rows of a source: an Array or an ndarray; of memory a view."""
     part = source[(*(slice(None),) * axis, slice(begin, end))]
     return part if isinstance(part, Array) else np.asarray(part)
-
-
-__all__ = ["bytes_of", "chunk_rows", "is_memory", "is_source", "read", "source_axes"]

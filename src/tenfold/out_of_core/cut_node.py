@@ -49,8 +49,8 @@ class CutNode:
     axes: tuple[int | None, ...]
     """For each operand the chunked axis; None for a whole one."""
     shapes: tuple[Shape, ...]
-    axis: int | None = None
-    """The chunked axis of the result, once it is known."""
+    axis: int = -1
+    """The chunked axis of the result, once it is known; -1 where the result is whole."""
 
     @property
     def shape(self) -> Shape:
@@ -86,6 +86,3 @@ def common(axes: Sequence[int]) -> int:
 def with_length(shape: Shape, axis: int, length: int) -> Shape:
     """Return a shape with the length of one axis replaced."""
     return (*shape[:axis], length, *shape[axis + 1 :])
-
-
-__all__ = ["CannotCutError", "CutNode", "Rows", "common", "with_length"]

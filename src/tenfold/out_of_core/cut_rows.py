@@ -189,6 +189,3 @@ class NodeRows:
             shape = [n for axis, n in enumerate(type_.shape) if axis != plan.axes[self.at]]
             return starts[part], _native.placeholder(Type(shape, type_.dtype, type_.device))
         return starts[part], as_block(self.builder.known[self.at][part])
-
-
-__all__ = ["Blocks", "ReadRange", "RowBuilder"]

@@ -217,12 +217,12 @@ class DaskGraph:
         if not self.blocks:
             return
         wanted: dict[ReadRange, Any] = {}
+        size = self.plan.chunks[0][1]
         for source, low, high in self.passes[number].reads(task):
-            for at, (begin, end) in enumerate(self.plan.chunks if source in self.blocks else ()):
-                if begin < high and low < end:
-                    rows = self.blocks[source][number]
-                    index = [at * (axis == self.axes[source]) for axis in range(rows.ndim)]
-                    wanted[source, begin, end] = self.spec.TaskRef((rows.name, *index))
+            for at in range(low // size, -(-high // size)) if source in self.blocks else ():
+                rows = self.blocks[source][number]
+                index = [at * (axis == self.axes[source]) for axis in range(rows.ndim)]
+                wanted[source, *self.plan.chunks[at]] = self.spec.TaskRef((rows.name, *index))
         yield tuple(wanted)
         yield from wanted.values()
 
@@ -279,8 +279,7 @@ def _reduce_plan(plan: ChunkPlan) -> tuple[Any, ...]:
     axes = [plan.axes[at] for at in inputs]
     columns = write_nodes(plan.graph, traced=True)
     numbers = [plan.inputs[at] for at in inputs]
-    chunks: Any = plan.chunks[0][1], plan.chunks[-1][1]  # not a pair for each of 100,000 chunks
-    chunks = chunks if _rows_of_chunks(chunks) == plan.chunks else plan.chunks
+    chunks = plan.chunks[0][1], plan.chunks[-1][1]  # not a pair for each of 100,000 chunks
     facts = (plan.graph.outputs, inputs, numbers, axes, chunks, plan.known)
     return _restore_plan, (columns, origins, *facts)
 
@@ -292,7 +291,7 @@ def _restore_plan(
     inputs: Sequence[int],
     numbers: Sequence[int],
     axes: Sequence[int],
-    chunks: Any,
+    chunks: tuple[int, int],
     known: Known,
 ) -> ChunkPlan:
     restored = restore_nodes(columns, origins)
@@ -302,16 +301,9 @@ def _restore_plan(
     all_axes = [0] * len(sources)
     for at, number, axis in zip(inputs, numbers, axes, strict=True):
         sources[number], all_axes[number] = _native.node_of(restored[at]), axis
-    rows = _rows_of_chunks(chunks) if isinstance(chunks, tuple) else chunks
+    size, total = chunks
+    rows = [(begin, min(begin + size, total)) for begin in range(0, total, size)]
     return ChunkPlan(graph, sources, all_axes, rows, known)
 
 
-def _rows_of_chunks(facts: tuple[int, int]) -> list[tuple[int, int]]:
-    """Return the rows of equal chunks, by their size and the number of all rows."""
-    size, total = facts
-    return [(begin, min(begin + size, total)) for begin in range(0, total, size)]
-
-
 copyreg.pickle(ChunkPlan, _reduce_plan)
-
-__all__ = ["DaskGraph", "Stage", "run_on_dask"]

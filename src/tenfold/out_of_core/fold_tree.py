@@ -71,6 +71,3 @@ def close(combine: Callable[[Record, Record], Record], parts: Mapping[Place, Rec
     for _, record in reversed(left):
         result = combine(record, result)
     return result
-
-
-__all__ = ["Leaf", "Place", "close", "leaves_of", "merge"]

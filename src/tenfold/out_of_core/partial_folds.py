@@ -180,6 +180,3 @@ def _accumulate(tree: ReductionTree, x: np.ndarray) -> np.ndarray:
 
     values = compute_body(emit, *operands, positions.astype(INT64))
     return make_records([np.broadcast_to(value, x.shape) for value in values])
-
-
-__all__ = ["PartialFold", "combine_records", "make_records"]

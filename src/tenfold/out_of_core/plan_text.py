@@ -76,6 +76,3 @@ def _chunk_bytes(traced: TracedPlan, stage: ChunkPass) -> int:
     snapshot = Snapshot(pipeline.graph_of(arrays))
     computed = peak_memory(snapshot.plan, snapshot.optimised) if snapshot.has_schedule else 0
     return computed + sum(_range_bytes(traced, part) for part in read)
-
-
-__all__ = ["plan_text"]

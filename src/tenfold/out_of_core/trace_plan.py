@@ -135,6 +135,3 @@ def _known_values(graph: Graph, whole: dict[Node, Array]) -> dict[int, np.ndarra
     """Compute the arrays that come whole, by the positions of their nodes."""
     positions = [at for at, node in enumerate(graph.nodes) if node in whole]
     return dict(zip(positions, computed([whole[graph.nodes[at]] for at in positions]), strict=True))
-
-
-__all__ = ["TracedPlan", "inlined", "trace_plan"]

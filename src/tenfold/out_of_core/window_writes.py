@@ -105,6 +105,3 @@ def write_in_parts(
     outputs = Outputs(traced.plan, traced.structure, PartTarget(written, write))
     run_plan(traced, outputs, int(get("threads")), lambda *_: None)
     return True
-
-
-__all__ = ["PartTarget", "expression_plan", "write_in_parts"]

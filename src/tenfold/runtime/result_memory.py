@@ -5,7 +5,7 @@ it the system would end the process, once the pages of a result are written.
 
 >>> import tenfold as tn
 >>> refusal_of([_native.node_of(tn.ones((1 << 30, 1 << 15)))]).args[0].partition(",")[0]
-'the results have 281'
+'full: the results have 281'
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from tenfold import _native
 from tenfold._native import Node
 from tenfold.core.op import Op
+from tenfold.errors import message
 from tenfold.machine import available_memory
 
 CHECKED_BYTES = 1 << 30
@@ -28,18 +29,22 @@ RESULTS_REMEDY = (
 
 def refusal_of(nodes: Iterable[Node]) -> MemoryError | None:
     """Return the error of results that do not fit; views and updates have memory already."""
-    return results_refusal(sum(_new_bytes(node) for node in nodes))
+    sizes = [(_new_bytes(node), node) for node in nodes]
+    total = sum(size for size, _ in sizes)
+    if total < CHECKED_BYTES:
+        return None
+    return results_refusal(max(sizes, key=lambda pair: pair[0])[1].name, total)
 
 
-def results_refusal(num_bytes: int) -> MemoryError | None:
+def results_refusal(operation: str, num_bytes: int) -> MemoryError | None:
     """Return the error of results of that many bytes, if they do not fit."""
     if num_bytes < CHECKED_BYTES:
         return None
     free = available_memory() + _native.pool_bytes()[0]
     if num_bytes <= free:
         return None
-    sizes = f"the results have {num_bytes:,} bytes, and {free:,} bytes of memory are free"
-    return MemoryError(f"{sizes}\n  remedy: {RESULTS_REMEDY}")
+    rule = f"the results have {num_bytes:,} bytes, and {free:,} bytes of memory are free"
+    return MemoryError(message(operation, rule, remedy=RESULTS_REMEDY))
 
 
 def _new_bytes(node: Node) -> int:
