@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from typing import Any
 
 import numpy as np
@@ -186,6 +187,31 @@ def test_an_array_of_fewer_bytes_than_its_leaves_is_computed_first() -> None:
     assert "pending" in repr(again(x + 1))
     with tn.options(strict_sync=True):
         assert len(pickle.dumps(tn.sum(x + 1))) > 8000
+
+
+def test_a_function_of_no_module_is_pickled_by_value_and_read_once() -> None:
+    pytest.importorskip("cloudpickle")
+    scale = tn.asarray([1.0, 2.0])
+    written = pickle.dumps(tn.function(lambda x: tn.sum(x * scale)))
+    back = pickle.loads(written)
+    assert back is pickle.loads(written)
+    assert back(tn.ones(2)).item() == 3
+
+
+def test_a_function_that_calls_itself_is_pickled_by_value() -> None:
+    pytest.importorskip("cloudpickle")
+
+    @tn.function
+    def doubled(times: int, x: tn.Array) -> tn.Array:
+        return x if times == 0 else doubled(times - 1, x * 2)
+
+    assert again(doubled)(3, tn.ones(1)).tolist() == [8]
+
+
+def test_a_function_of_no_module_needs_cloudpickle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with pytest.raises(pickle.PicklingError, match="pip install cloudpickle"):
+        pickle.dumps(tn.function(lambda x: x))
 
 
 def test_a_failure_of_an_array_that_is_pickled_is_raised() -> None:
