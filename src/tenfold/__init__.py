@@ -22,6 +22,7 @@ from tenfold.core.op import Kind
 from tenfold.inspect.explain import explain
 from tenfold.inspect.profile import Profile, profile
 from tenfold.interop import import_hooks
+from tenfold.interop.dask import from_dask, to_dask
 from tenfold.kinds import csr_solve as csr_solve
 from tenfold.kinds.csr import csr, csr_from_coo
 from tenfold.kinds.diagonal import diagonal_matrix
@@ -132,6 +133,7 @@ __all__ = [
     "eval",
     "explain",
     "fft",
+    "from_dask",
     "from_dlpack",
     "function",
     "grad",
@@ -153,6 +155,7 @@ __all__ = [
     "scan",
     "set_options",
     "testing",
+    "to_dask",
     "trim",
     "value_and_grad",
     "vjp",

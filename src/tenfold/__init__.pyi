@@ -39,6 +39,7 @@ from tenfold import errors as errors
 from tenfold.submission import eval as eval
 from tenfold.inspect.explain import explain as explain
 from tenfold import fft as fft
+from tenfold.interop.dask import from_dask as from_dask
 from tenfold.interop.asarray import from_dlpack as from_dlpack
 from tenfold.transforms.function import function as function
 from tenfold.transforms.derivatives import grad as grad
@@ -60,6 +61,7 @@ from tenfold import rules as rules
 from tenfold.transforms.control_flow import scan as scan
 from tenfold.settings import set_options as set_options
 from tenfold import testing as testing
+from tenfold.interop.dask import to_dask as to_dask
 from tenfold.pipeline import trim as trim
 from tenfold.transforms.derivatives import value_and_grad as value_and_grad
 from tenfold.transforms.derivatives import vjp as vjp
@@ -745,6 +747,7 @@ __all__ = [
     "floor",
     "floor_divide",
     "fma",
+    "from_dask",
     "from_dlpack",
     "full",
     "full_like",
@@ -875,6 +878,7 @@ __all__ = [
     "tensordot",
     "testing",
     "tile",
+    "to_dask",
     "to_device",
     "trace",
     "tril",

@@ -129,7 +129,7 @@ API_SECTIONS = (
         "evaluation",
         "Evaluation, assignment and interoperation",
         "Values on request, memory of the caller, and memory that is given back.",
-        names=("assign", "eval", "trim", "wrap"),
+        names=("assign", "eval", "from_dask", "to_dask", "trim", "wrap"),
     ),
     ApiSection(
         "functions",

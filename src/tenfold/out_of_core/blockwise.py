@@ -44,6 +44,8 @@ def blockwise(
       such results are joined in memory. It is returned in their place.
     - `workers` is how many chunks are computed at once, by default one for each processor.
       `workers` + 1 chunks are in memory.
+    - `scheduler="dask"` returns a Dask array for each result: a task for each chunk and pass, none
+      of which has run. It is stored by Dask, not by `out`.
     - `progress` shows a bar on a terminal, for which `rich` is needed.
     - `explain` returns the text of the plan instead: passes, bytes, and the peak of memory.
 

@@ -28,7 +28,7 @@ from tenfold import pipeline
 from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op
-from tenfold.errors import UnsupportedError, raise_if_failed
+from tenfold.errors import ExplainedError, RunError, UnsupportedError, raise_if_failed
 from tenfold.out_of_core.chunk_folds import ChunkFold, ScanFold
 from tenfold.out_of_core.chunk_rules import chunk_rule_of, is_long
 from tenfold.out_of_core.cut_node import CannotCutError, CutNode
@@ -295,6 +295,22 @@ class ChunkPlan:
             and len(node.types) == 1
             and (not self.long[at] or at in outputs)
         ]
+
+
+def chunk_error(plan: ChunkPlan, chunk: int, error: Exception) -> Exception:
+    """Return the error of a task with the rows of its chunk."""
+    begin, end = plan.chunks[chunk]
+    where = f"chunk {chunk} (rows {begin} to {end - 1})"
+    if isinstance(error, MemoryError):
+        error.add_note(f"tn.blockwise: in {where}; give a smaller chunk=")
+        return error
+    explained = isinstance(error, ExplainedError)
+    text = f"{type(error).__name__}: {error}"
+    text = str(error).partition("\n  remedy:")[0] if explained else text
+    remedy = getattr(error, "remedy", None)
+    failure = RunError("tn.blockwise", f"{where}: {text}", remedy=remedy)
+    failure.__cause__ = error
+    return failure
 
 
 def computed(arrays: Sequence[Array]) -> list[np.ndarray]:

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold.core.pytree import flatten
-from tenfold.errors import ExplainedError, RunError
 from tenfold.inspect.progress import Progress
 from tenfold.interop.asarray import asarray
 from tenfold.machine import usable_processors
 from tenfold.out_of_core.chunk_outputs import Outputs, given_targets
-from tenfold.out_of_core.chunk_plan import PREPARE, ChunkPass, Partials
+from tenfold.out_of_core.chunk_plan import PREPARE, ChunkPass, Partials, chunk_error
 from tenfold.out_of_core.chunk_sources import is_source, read
+from tenfold.out_of_core.dask_graph import run_on_dask
 from tenfold.out_of_core.plan_text import plan_text
 from tenfold.out_of_core.trace_plan import TracedPlan, trace_plan
 from tenfold.settings import override
@@ -125,7 +125,7 @@ class _PassRun:
                 self._run_chunk(chunk)
             except Exception as error:  # noqa: BLE001  # raised by `run`, with the chunk
                 with self.lock:
-                    self.error = self.error or self._error_of(chunk, error)
+                    self.error = self.error or chunk_error(self.traced.plan, chunk, error)
                 self.stopped = True
 
     def _run_chunk(self, chunk: int) -> None:
@@ -139,23 +139,6 @@ class _PassRun:
             self.partials = self.stage.merge(self.partials, result.partials)
             self.done.append(chunk)
             self.report(self.stage.number, len(self.done), self.count)
-
-    def _error_of(self, chunk: int, error: Exception) -> Exception:
-        begin, end = self.traced.plan.chunks[chunk]
-        where = f"chunk {chunk} (rows {begin} to {end - 1})"
-        if isinstance(error, MemoryError):
-            error.add_note(f"tn.blockwise: in {where}; give a smaller chunk=")
-            return error
-        explained = isinstance(error, ExplainedError)
-        text = (
-            str(error).partition("\n  remedy:")[0]
-            if explained
-            else f"{type(error).__name__}: {error}"
-        )
-        remedy = getattr(error, "remedy", None)
-        failure = RunError("tn.blockwise", f"{where}: {text}", remedy=remedy)
-        failure.__cause__ = error
-        return failure
 
     def _what_was_done(self) -> str:
         chunks = self.traced.plan.chunks
@@ -211,5 +194,5 @@ def _run_empty(function: Callable[..., Any], sources: Sequence[Any], out: Any) -
     return structure.unflatten(results)
 
 
-SCHEDULERS: dict[str | None, Callable[..., Any]] = {None: run_here}
+SCHEDULERS: dict[str | None, Callable[..., Any]] = {None: run_here, "dask": run_on_dask}
 """By the name in `tn.blockwise(scheduler=)`: what traces and runs a function."""

@@ -12,11 +12,16 @@ batched, and run the fused kernels of the whole function.
 
 from __future__ import annotations
 
+import copyreg
 import functools
+import pickle
+import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterator
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from itertools import count
+from pickle import PicklingError
 from threading import get_ident
 from typing import Any, ParamSpec, TypeVar
 from weakref import ref
@@ -25,6 +30,7 @@ import numpy as np
 
 from tenfold import _native, pipeline
 from tenfold._native import Array, Node
+from tenfold.caches import LruCache
 from tenfold.core.callable_signature import exact_signature, name_of
 from tenfold.core.op import Op
 from tenfold.core.pytree import TreeDef, flatten, flatten_one_level
@@ -80,6 +86,47 @@ def caller_of(user_function: Callable[..., Any]) -> Any:
     vars(caller).setdefault("__qualname__", traced.name)
     traced.caller = ref(caller)
     return caller
+
+
+def reduce_function(caller: Any) -> Any:
+    """Return the pickled form of a traced function: its name in a module, or its Python function.
+
+    The latter is pickled by value, with the arrays that it captures, by cloudpickle. A reader makes
+    one traced function of equal bytes. Raises PicklingError without cloudpickle.
+    """
+    user_function, active = caller.__wrapped__, _being_pickled.get()
+    module_name = getattr(caller, "__module__", None)
+    found: Any = sys.modules.get(str(module_name))
+    for part in caller.__qualname__.split("."):
+        found = getattr(found, part, None)
+    if found is caller and module_name != "__main__":
+        return str(caller.__qualname__)
+    if caller in active:  # it calls itself: this is inside the bytes made below
+        return function, (user_function,)
+    try:
+        from cloudpickle import dumps
+    except ImportError:
+        rule = f"{caller.__qualname__!r} is not what its module {module_name!r} has by that name"
+        remedy = "define it in a module that the reader imports too, or pip install cloudpickle"
+        raise PicklingError(message("pickle", rule, remedy=remedy)) from None
+    with _native.Scope((_being_pickled, active | {caller})):
+        return restore_function, (dumps(user_function),)
+
+
+def restore_function(data: bytes) -> Any:
+    """Return the traced function that was pickled by value: the same one for equal bytes."""
+    caller = _restored_functions.get(data)
+    if caller is None:
+        user_function = pickle.loads(data)  # noqa: S301  # as safe as the pickle it comes from
+        caller = _restored_functions.setdefault(data, caller_of(user_function))
+    return caller
+
+
+_being_pickled: ContextVar[frozenset[Any]] = ContextVar("functions_pickled", default=frozenset())
+_restored_functions: LruCache[bytes, Any] = LruCache(
+    64, "unpickled functions", "a task of Dask unpickles its function; a trace takes milliseconds"
+)
+copyreg.pickle(type(_native.make_caller(caller_of)), reduce_function)
 
 
 class Function:
