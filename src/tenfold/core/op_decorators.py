@@ -305,12 +305,20 @@ def reduction(
             )
             return BoundCall((x,), (axes, keepdims, *remaining))
 
+        def rebind(x: Array, axes: Any, keepdims: Any, *remaining: Any) -> BoundCall:
+            names = [n for n in signature_of(function).parameters if n not in ("axis", "keepdims")]
+            axis = axes if axes_of is normalize_axes else axes[0] if len(axes) == 1 else None
+            options = dict(zip(names[1:], remaining, strict=True))
+            return bind(x, axis=axis, keepdims=keepdims, **options)
+
         return _register_if_public(
             Op.declare(
                 function=function,
                 kind=Kind.CONTRACTION,
                 rule=rule,
                 bind=bind,
+                rebind=rebind,
+                portable=True,
                 reference=reference,
                 reduces=True,
                 shapes="reduced",

@@ -21,24 +21,20 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from tenfold.io.archive import Progress, read_member
+from tenfold.io.archive import Progress, no_progress, read_member
 from tenfold.io.header import START_BYTES, check_size, read_header, unknown_format_error
 from tenfold.io.input_errors import InputError, error_text
 from tenfold.machine import available_memory
 
 
-def _silent(bytes_done: int, total_bytes: int) -> None:
-    """No progress shown."""
-
-
-def read_array(source: str, progress: Progress = _silent) -> NDArray[np.generic]:
+def read_array(source: str, progress: Progress = no_progress) -> NDArray[np.generic]:
     """Return the read-only array of `file.npy`, `file.npz` or `file.npz:key`.
 
     Raises `InputError` for every invalid file.
     """
     path, key = split_source(source)
     try:
-        with _open(path) as file:
+        with open_regular(path) as file:
             start = file.read(6)
             file.seek(0)
             if start == npy.MAGIC_PREFIX:
@@ -65,7 +61,7 @@ def _exists(path: str) -> bool:
         return False
 
 
-def _open(path: str) -> IO[bytes]:
+def open_regular(path: str) -> IO[bytes]:
     """Open a regular file. Pipes and devices have no size to check a header against."""
     if "\0" in path:
         raise InputError(f"{path!r}: not a file name")

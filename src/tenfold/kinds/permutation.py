@@ -59,6 +59,7 @@ def _reference(columns: np.ndarray, dtype: np.dtype) -> np.ndarray:
     storage="permutation",
     makes=lambda _: (Structure.SELECTION | Structure.ORTHOGONAL,),
     public=False,
+    portable=True,
 )
 def stored_permutation(columns: Array, /, dtype: np.dtype) -> BoundCall:
     """Return the permutation matrix (n, n) with the columns of its ones, (n,) integers."""

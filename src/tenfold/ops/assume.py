@@ -150,6 +150,7 @@ def _promised(structure: str) -> tuple[Structure]:
     kind=Kind.VIEW,
     index_map=lambda shape, _: tuple((axis, 1, 0) for axis in range(len(shape))),
     public=False,
+    portable=True,
     batch_params=as_stack,
     vjp=lambda g, y, x, structure: (_cotangent(g, structure),),
 )
@@ -179,6 +180,7 @@ def _verified(x: np.ndarray, structure: str) -> np.ndarray:
     remedy="assume only what holds, or leave the assumption out",
     name="assume",
     public=False,
+    portable=True,
     batch_params=as_stack,
     vjp=lambda g, y, x, structure: (_cotangent(g, structure),),
 )

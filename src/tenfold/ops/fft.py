@@ -296,6 +296,7 @@ def _transform(
         reference=reference,
         on_values=on_values,
         bind_depends_on="types",
+        rebind=_several_axes,
         batch_params=_batch_params,
         numpy=(numpy_function,),
         samples=samples,

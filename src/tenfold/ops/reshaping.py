@@ -155,6 +155,7 @@ def _broadcast_members(members: Members, target: Shape, first_axis: int) -> Arra
     reference=_broadcast_reference,
     view=True,
     index_map=_broadcast_map,
+    rebind=lambda x, *params: BoundCall((x,), params),
     numpy=(np.broadcast_to,),
     batch=_broadcast_members,
     samples=[

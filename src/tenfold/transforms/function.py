@@ -13,6 +13,7 @@ batched, and run the fused kernels of the whole function.
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass
 from itertools import count
@@ -28,7 +29,7 @@ from tenfold.core.callable_signature import exact_signature, name_of
 from tenfold.core.op import Op
 from tenfold.core.pytree import TreeDef, flatten, flatten_one_level
 from tenfold.core.trace_state import TRACE
-from tenfold.errors import RunError, message, raise_if_failed
+from tenfold.errors import RunError, UnsupportedError, message, raise_if_failed
 from tenfold.interop.asarray import asarray
 from tenfold.transforms.call_op import Callee
 from tenfold.transforms.loop_carry import checked_callable
@@ -71,10 +72,14 @@ def function(user_function: Callable[P, R]) -> Callable[P, R]:
 
 
 def caller_of(user_function: Callable[..., Any]) -> Any:
+    """Return the object that the user has for a function, which it traces."""
+    return caller_for(Function(user_function))
+
+
+def caller_for(traced: Function) -> Any:
     """Return the object that the user has for a traced function."""
-    traced = Function(user_function)
     caller = _native.make_caller(traced)
-    functools.update_wrapper(caller, user_function)
+    functools.update_wrapper(caller, traced.function)
     vars(caller).setdefault("__name__", traced.name)
     vars(caller).setdefault("__qualname__", traced.name)
     traced.caller = ref(caller)
@@ -117,6 +122,46 @@ class Function:
         call, _ = self._lookup([self._convert_leaf(leaf) for leaf in leaves], structure)
         if call is not None:
             self._remember(call, args, kwargs)
+
+    def save(self, path: Any, /, *args: Any, **kwargs: Any) -> None:
+        """Write the function to a file that `tn.load_function` reads: `f.save(path, *args)`.
+
+        The file has the trace for arguments such as `args` and `kwargs`, whose values are not
+        computed, or without arguments a trace for each signature that it was called with. In it are
+        the graph, the Types and the values of captured arrays, and no code. It replaces `path`
+        when it is complete.
+
+        Arguments and results are arrays in tuples, lists and dicts, to any depth; a named tuple is
+        loaded as a tuple. Other arguments are numbers, texts, dtypes and None: a loaded function
+        takes those that it was saved with.
+
+        Raises UnsupportedError for a function that asks for values of arrays, and for an operation
+        of the user (`tn.op`, `tn.operator`), with its line; ValueError where there is no trace;
+        OSError where the file cannot be written.
+
+        >>> import pathlib, tempfile, tenfold as tn
+        >>> scaled = tn.function(lambda x: {"y": 2 * x})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     scaled.save(pathlib.Path(folder) / "scaled.tn", tn.ones((2, 3)))
+        ...     tn.load_function(pathlib.Path(folder) / "scaled.tn")(tn.ones((2, 3)))["y"].shape
+        (2, 3)
+        """
+        calls = self.saved_calls()
+        if args or kwargs or not calls:
+            leaves, structure = self._flatten_arguments(args, kwargs)
+            call, _ = self._lookup([self._convert_leaf(leaf) for leaf in leaves], structure)
+            calls = [call] if call is not None else []
+        if not calls:
+            rule = f"{self.name} asks for values of arrays: each call runs the Python function"
+            remedy = "choose by values with tn.where or tn.cond, repeat with tn.while_loop"
+            raise UnsupportedError("save", rule, remedy=remedy)
+        writer = importlib.import_module("tenfold.io.function_writer")  # the room above, and zip
+        writer.write_function(path, self, calls)
+
+    def saved_calls(self) -> list[CachedTrace]:
+        """Return the traces of all signatures, without those that are not valid any more."""
+        calls = [call for call in self._traces.values() if isinstance(call, CachedTrace)]
+        return [call for call in calls if call.trace.current_captures() is not None]
 
     def _lookup(
         self, leaves: list[Any], structure: TreeDef
@@ -209,7 +254,9 @@ class Function:
         assignments = [node.assignments for node in trace.subgraph.outputs]
         if max(assignments, default=0) > MAX_ASSIGNMENTS:
             return NeedsValues
-        return CachedTrace(trace, Callee(trace.subgraph, self._page, self._family), [])
+        constants = tuple([None if isinstance(leaf, Array) else leaf for leaf in leaves])
+        callee = Callee(trace.subgraph, self._page, self._family)
+        return CachedTrace(trace, callee, [], (structure, constants))
 
     def _call_untraced(self, leaves: list[Any], structure: TreeDef) -> Any:
         """Run the Python function on copies of the Arrays, which it may assign to."""
