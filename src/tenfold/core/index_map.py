@@ -144,7 +144,7 @@ def checked_slice(shape: Shape, access: IndexMap, lengths: Shape) -> Slice:
         length == 1 for at, length in enumerate(lengths) if at not in axes
     )
     for (axis, by, start), length in zip(access, shape, strict=False):
-        is_valid &= axis is None or 0 <= axis < len(lengths)
+        is_valid &= axis is None or (by != 0 and 0 <= axis < len(lengths))
         count = lengths[axis] if is_valid and axis is not None else 1
         ends = start, start + (count - 1) * by
         is_valid &= count == 0 or 0 <= min(ends) <= max(ends) < length

@@ -26,8 +26,9 @@ from tenfold.core.pytree import LEAF_TREE, TreeDef
 from tenfold.core.shape_rules import checked_shape
 from tenfold.core.structure import Structure, of_shape
 from tenfold.dtypes import DTYPES
-from tenfold.errors import UnsupportedError
+from tenfold.errors import UnsupportedError, message
 from tenfold.interop.pickling import inner_op, inner_op_name
+from tenfold.ops.assume import false_promise
 from tenfold.settings import checked_device
 from tenfold.storage.kinds import STORAGE_KINDS
 from tenfold.transforms.control_flow_ops import CHECKPOINT, COND, SCAN, WHILE
@@ -94,7 +95,8 @@ def decode_type(value: Any, limit: int) -> Type:
     """Return the Type of JSON, or raise ValueError: also for one of more than `limit` bytes."""
     dtype_name, shape, device, storage, structure = value
     dtype = DTYPES[dtype_name]
-    if not all(type(length) is int for length in shape) or type(structure) is not int:
+    whole = all(type(number) is int for number in (*shape, structure))
+    if not whole or type(device) is not str:
         raise ValueError(f"{value} is not a Type")
     lengths = checked_shape(tuple(shape), dtype.itemsize)
     if storage == "dense" and np.prod(lengths, dtype=object) * dtype.itemsize > limit:
@@ -107,6 +109,14 @@ def decode_type(value: Any, limit: int) -> Type:
     ):
         raise ValueError(f"matrices of shape {lengths} have no structure {structure}")
     return Type(lengths, dtype, checked_device(device), storage=storage, structure=structure)
+
+
+def check_promise(values: np.ndarray, type_: Type) -> None:
+    """Raise ValueError for a constant that has not the structure of its Type."""
+    word = false_promise(values, Structure(type_.structure))
+    if word is not None:
+        rule = f"a constant of shape {values.shape} is not {word}, as it was assumed to be"
+        raise ValueError(message("save", rule, remedy="correct the values, or the assumption"))
 
 
 def encode_tree(structure: TreeDef, leaves: Iterator[Any]) -> Any:
@@ -160,11 +170,7 @@ def name_of_op(op: Op[...]) -> str:
         name = op.full_name if OPS.get(op.full_name) is op else inner_op_name(op)
     if name is None:
         rule = f"the operation {op.full_name} is not one of Tenfold's that a file may have"
-        raise UnsupportedError(
-            "save",
-            rule,
-            remedy="write it by operations of tenfold, or save the functions before and after it",
-        )
+        raise UnsupportedError("save", rule)
     return name
 
 
@@ -200,6 +206,7 @@ __all__ = [
     "FUNCTION_FORMAT",
     "GRAPH_MEMBER",
     "check_params",
+    "check_promise",
     "decode",
     "decode_tree",
     "decode_type",

@@ -36,6 +36,7 @@ from tenfold.io.function_codec import (
     GRAPH_MEMBER,
     MAX_TEXT,
     check_params,
+    check_promise,
     decode,
     decode_tree,
     decode_type,
@@ -269,8 +270,8 @@ class _FileReader:
         made = result if isinstance(result, tuple) else (result,)
         found = [_node_of_array(x).type for x in made]
         if found != types:
-            rule = f"it gives {found}, not the {types} that tenfold {self.version} wrote"
-            raise ValueError(rule)
+            texts = [", ".join(map(type_text, several)) for several in (found, types)]
+            raise ValueError(f"it gives {texts[0]}, not {texts[1]} as by tenfold {self.version}")
         return result
 
     def _call(self, node: Mapping[str, Any], operands: tuple[Any, ...], types: list[Type]) -> Any:
@@ -319,9 +320,12 @@ class _FileReader:
         if type_.dtype == BFLOAT16 and values.dtype == np.uint16:
             values = values.view(BFLOAT16)
         if (values.shape, values.dtype) != (type_.shape, type_.dtype) or type_.storage != "dense":
-            raise ValueError(f"{name} is {values.dtype} of shape {values.shape}, not {type_}")
+            raise ValueError(
+                f"{name} is {values.dtype} of shape {values.shape}, not {type_text(type_)}"
+            )
         value = dense.import_values(values, type_.device)
         if type_.structure:
+            check_promise(values, type_)
             strides = np.empty(type_.shape, type_.dtype).strides
             value = value.view(type_, value.strides or strides, 0)
         return _native.value_array(value)
@@ -337,7 +341,7 @@ def _check_inputs(body: Subgraph, operands: Sequence[Any]) -> None:
         for a, b in pairs
     ]
     if len(wanted) != len(found) or not all(fits):
-        raise ValueError(f"{body.name} takes {wanted}, not {found}")
+        raise ValueError(f"{body.name} is called with other Types than it takes")
 
 
 def _check_scan(

@@ -11,6 +11,7 @@ Each node is made once more before it is written, by the checks that the reader 
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import zipfile
@@ -33,6 +34,7 @@ from tenfold.io.function_codec import (
     FUNCTION_FORMAT,
     GRAPH_MEMBER,
     check_params,
+    check_promise,
     encode,
     encode_tree,
     encode_type,
@@ -43,8 +45,6 @@ from tenfold.storage import dense
 from tenfold.transforms.function import Function
 from tenfold.transforms.trace_cache import CachedTrace
 from tenfold.version import __version__
-
-REMEDY = "let the function return what is before it, and apply it to that outside"
 
 
 def write_function(path: Any, function: Function, calls: Sequence[CachedTrace]) -> None:
@@ -164,12 +164,12 @@ class FileTables:
             if name not in CONTROL_OPS:
                 inputs = [x.scalar if x.is_scalar else _native.array_of(x) for x in node.inputs]
                 check_params(node.op, tuple(inputs), node.params, node.type.device)
-            params = encode(node.params, self.body)
         except UnsupportedError as error:
-            raise _refusal(node, error.rule, error.remedy or REMEDY) from None
+            raise _refusal(node, error.rule) from None
         except (ExplainedError, TypeError, ValueError) as error:
             rule = f"a call of {node.op.full_name} cannot be in a file: {error}"
-            raise _refusal(node, rule.partition("\n")[0], REMEDY) from error
+            raise _refusal(node, rule.partition("\n")[0]) from error
+        params = encode(node.params, self.body)
         return {"op": name, "of": operands, "params": params, "types": types}
 
     def _constants(self, node: Node) -> list[int]:
@@ -181,13 +181,23 @@ class FileTables:
                 raise UnsupportedError(
                     "save", "an array that is traced has no values", remedy="save it outside"
                 )
-            self.constants += [dense.export_or_copy(value) for value in values if value is not None]
+            arrays = [dense.export_or_copy(value) for value in values if value is not None]
+            for array, type_ in zip(arrays, node.types, strict=True):
+                if type_.structure:
+                    check_promise(array, type_)
+            self.constants += arrays
         return [*range(self._numbers[node], self._numbers[node] + len(node.types))]
 
 
-def _refusal(node: Node, rule: str, remedy: str) -> UnsupportedError:
-    line = f" (written at {node.origin[0]}:{node.origin[1]})" if node.origin else ""
-    return UnsupportedError("save", f"{rule}{line}", remedy=remedy)
+def _refusal(node: Node, rule: str) -> UnsupportedError:
+    """Return the error of a node, with its line, or that of the declaration of its operation."""
+    code = getattr(inspect.unwrap(node.op.function), "__code__", None)
+    if node.origin is not None:
+        rule += f" (written at {node.origin[0]}:{node.origin[1]})"
+    elif code is not None:
+        rule += f" (declared at {code.co_filename}:{code.co_firstlineno})"
+    remedy = "write it by operations of tenfold, or save the functions before and after it"
+    return UnsupportedError("save", rule, remedy=remedy)
 
 
 __all__ = ["FileTables", "write_function"]
