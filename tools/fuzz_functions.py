@@ -21,12 +21,15 @@ import sys
 import tempfile
 import zipfile
 from collections import Counter
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import tenfold as tn
+from tenfold.core.op import OPS, SampleCall
 from tenfold.core.pytree import flatten
 
 LIMIT = 1 << 24
@@ -103,14 +106,27 @@ FUNCTIONS = {
 
 
 def saved_files() -> dict[str, bytes]:
-    """Return the unchanged file of each function."""
+    """Return the unchanged file of each function, and of each sample of each operation."""
     files = {}
     with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "saved.tn"
         for name, python in FUNCTIONS.items():
-            path = Path(folder) / name
             tn.function(python).save(path, tn.ones((2, 3)))
             files[name] = path.read_bytes()
+        for operation in OPS.values():
+            for number, sample in enumerate(operation.samples):
+                with suppress(*RUN_ERRORS):
+                    arrays = [tn.ones(shape) for shape in sample.shapes]
+                    tn.function(partial(_sampled, operation, sample)).save(path, *arrays)
+                    files[f"{operation.full_name}-{number}"] = path.read_bytes()
     return files
+
+
+def _sampled(operation: Any, sample: SampleCall, *arrays: Any) -> Any:
+    """Call an operation as a sample says: with the arrays one by one, or as one list."""
+    takes_list = next(iter(operation.public_signature.parameters), "") == "arrays"
+    inputs = [[*arrays]] if takes_list else arrays
+    return operation(*inputs, *sample.positional, **sample.arguments)
 
 
 def members_of(data: bytes) -> dict[str, bytes]:
@@ -147,7 +163,8 @@ def change_graph(text: bytes, rng: random.Random) -> bytes:
     content = json.loads(text)
     for _ in range(rng.randint(1, 3)):
         places = places_in(content)
-        container, key = rng.choice(places)
+        narrow = places_in([container for container, key in places if key == "of"])
+        container, key = rng.choice(narrow if narrow and rng.random() < 0.7 else places)
         value = container[key]
         other_container, other_key = rng.choice(places)
         kind = rng.random()
@@ -176,9 +193,9 @@ def change_constant(data: bytes, rng: random.Random) -> bytes:
     values = np.load(io.BytesIO(data), allow_pickle=False).copy()
     if values.size and rng.random() < 0.8:
         at = rng.randrange(values.size)
-        is_integer = values.dtype.kind in "iu"
+        is_integer, signed = values.dtype.kind in "iu", values.dtype.kind == "i"
         values.reshape(-1)[at] = (
-            rng.randint(-100, 100) if is_integer else rng.choice([0, -1, 1e300])
+            rng.randint(-100 * signed, 100) if is_integer else rng.choice([0, -1, 1e300])
         )
     else:
         values = values.astype(rng.choice(["int8", "float32", "complex128"])).reshape(-1)
@@ -262,7 +279,7 @@ def argument(type_: Any) -> tn.Array:
 def fault_of(seed: int, files: dict[str, bytes], folder: Path) -> tuple[str, str]:
     """Return the outcome of one seed, and what is wrong with it ("" for nothing)."""
     rng = random.Random(seed)
-    name = rng.choice([*files])
+    name = rng.choice([*FUNCTIONS] if rng.random() < 0.4 else [*files])
     data = mutated(files[name], rng)
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:

@@ -147,7 +147,7 @@ def checked_slice(shape: Shape, access: IndexMap, lengths: Shape) -> Slice:
         is_valid &= axis is None or (by != 0 and 0 <= axis < len(lengths))
         count = lengths[axis] if is_valid and axis is not None else 1
         ends = start, start + (count - 1) * by
-        is_valid &= count == 0 or 0 <= min(ends) <= max(ends) < length
+        is_valid &= 0 <= min(ends) <= max(ends) < length if count else 0 <= start <= length
     if not is_valid:
         rule = f"{access} of lengths {lengths} is not a slice of shape {shape}"
         raise ShapeError("", rule, remedy="take positions that are there")

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tenfold import _native, settings
+from tenfold import _native
 from tenfold._native import Array, Type
 from tenfold.core.op import OPS, Op, Params, exact_params
 from tenfold.core.pytree import LEAF_TREE, TreeDef
@@ -194,10 +194,9 @@ def _key(operands: tuple[Any, ...], params: Params) -> NodeKey:
     return NodeKey(tuple(nodes), exact_params(params))
 
 
-def check_params(op: Op[...], operands: tuple[Any, ...], params: Params, device: str) -> None:
+def check_params(op: Op[...], operands: tuple[Any, ...], params: Params) -> None:
     """Raise an error unless a call of the operation would make this node."""
-    with settings.override(device=device):
-        bound = op.rebound(operands, params)
+    bound = op.rebound(operands, params)
     if _key(tuple(bound.inputs), bound.params) != _key(operands, params):
         raise ValueError(f"no call of {op.full_name} has the params {params}"[:MAX_TEXT])
 

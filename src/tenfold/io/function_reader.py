@@ -266,7 +266,8 @@ class _FileReader:
             return result[0] if len(result) == 1 else result
         if any(isinstance(operand, tuple) for operand in operands):
             raise ValueError("an operand is several arrays")
-        result = self._call(node, operands, types)
+        with settings.override(device=types[0].device):
+            result = self._call(node, operands, types)
         made = result if isinstance(result, tuple) else (result,)
         found = [_node_of_array(x).type for x in made]
         if found != types:
@@ -287,9 +288,11 @@ class _FileReader:
             raise UnsupportedError("load_function", rule, remedy=remedy) from None
         params = decode(node["params"], self._loop_callee)
         if node["op"] in CONTROL_OPS:
+            if params[-1] != types[0].device:
+                raise ValueError(f"a loop is not on {types[0].device}")
             CONTROL_CHECKS[op.name](operands, *params)
         else:
-            check_params(op, operands, params, types[0].device)
+            check_params(op, operands, params)
         return _native.apply(op.id, operands, params)
 
     def _called_body(self, number: Any) -> Subgraph:
@@ -320,9 +323,7 @@ class _FileReader:
         if type_.dtype == BFLOAT16 and values.dtype == np.uint16:
             values = values.view(BFLOAT16)
         if (values.shape, values.dtype) != (type_.shape, type_.dtype) or type_.storage != "dense":
-            raise ValueError(
-                f"{name} is {values.dtype} of shape {values.shape}, not {type_text(type_)}"
-            )
+            raise ValueError(f"{name} is another array than {type_text(type_)}")
         value = dense.import_values(values, type_.device)
         if type_.structure:
             check_promise(values, type_)

@@ -163,7 +163,8 @@ class FileTables:
             name = name_of_op(node.op)
             if name not in CONTROL_OPS:
                 inputs = [x.scalar if x.is_scalar else _native.array_of(x) for x in node.inputs]
-                check_params(node.op, tuple(inputs), node.params, node.type.device)
+                with settings.override(device=node.type.device):
+                    check_params(node.op, tuple(inputs), node.params)
         except UnsupportedError as error:
             raise _refusal(node, error.rule) from None
         except (ExplainedError, TypeError, ValueError) as error:
