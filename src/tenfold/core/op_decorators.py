@@ -305,19 +305,13 @@ def reduction(
             )
             return BoundCall((x,), (axes, keepdims, *remaining))
 
-        def rebind(x: Array, axes: Any, keepdims: Any, *remaining: Any) -> BoundCall:
-            names = [n for n in signature_of(function).parameters if n not in ("axis", "keepdims")]
-            axis = axes if axes_of is normalize_axes else axes[0] if len(axes) == 1 else None
-            options = dict(zip(names[1:], remaining, strict=True))
-            return bind(x, axis=axis, keepdims=keepdims, **options)
-
         return _register_if_public(
             Op.declare(
                 function=function,
                 kind=Kind.CONTRACTION,
                 rule=rule,
                 bind=bind,
-                rebind=rebind,
+                rebind=_reduction_again(function, bind, one_axis=axes_of is not normalize_axes),
                 portable=True,
                 reference=reference,
                 reduces=True,
@@ -329,6 +323,20 @@ def reduction(
         )
 
     return declare
+
+
+def _reduction_again(
+    function: Callable[..., Any], bind: Callable[..., BoundCall], *, one_axis: bool
+) -> Callable[..., BoundCall]:
+    """Return the `rebind` of a reduction."""
+    names = [name for name in signature_of(function).parameters if name not in ("axis", "keepdims")]
+
+    def rebind(x: Array, axes: Any, keepdims: Any, *remaining: Any) -> BoundCall:
+        axis = axes if not one_axis else axes[0] if len(axes) == 1 else None
+        options = dict(zip(names[1:], remaining, strict=True))
+        return bind(x, axis=axis, keepdims=keepdims, **options)
+
+    return rebind
 
 
 def _refuse_empty(type_: Type, axes: Sequence[int]) -> None:

@@ -44,7 +44,7 @@ def read_member(
     try:
         with zipfile.ZipFile(file) as archive:
             member = _member(path, key, archive)
-            return read_entry(
+            return read_member_array(
                 f"{path}:{member.filename.removesuffix('.npy')}", archive, member, progress
             )
     except (InputError, OSError):
@@ -77,7 +77,7 @@ def no_progress(bytes_done: int, total_bytes: int) -> None:
     """Show no progress."""
 
 
-def read_entry(
+def read_member_array(
     name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, progress: Progress = no_progress
 ) -> NDArray[np.generic]:
     """Return the array in a member; its size is tested first. Raises InputError."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import stat
+import zipfile
 from pathlib import Path
 from typing import IO, Literal
 
@@ -44,6 +45,18 @@ def read_array(source: str, progress: Progress = no_progress) -> NDArray[np.gene
             raise unknown_format_error(path, start)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error_text(error)}") from error
+
+
+def read_arrays(path: str) -> dict[str, NDArray[np.generic]]:
+    """Return all arrays of a `.npz` file by name, or that of a `.npy` file as ""."""
+    if not path.endswith(".npz"):
+        return {"": read_array(path)}
+    try:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+            names = [info.filename.removesuffix(".npy") for info in archive.infolist()]
+    except (OSError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: cannot be read: {error_text(error)}") from error
+    return {name: read_array(f"{path}:{name}") for name in names}
 
 
 def split_source(source: str) -> tuple[str, str | None]:

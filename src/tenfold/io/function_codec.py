@@ -36,11 +36,18 @@ from tenfold.transforms.control_flow_ops import CHECKPOINT, COND, SCAN, WHILE
 FUNCTION_FORMAT = 1
 """The version of the file format."""
 GRAPH_MEMBER = "function.json"
-MAX_TEXT = 1_000
+MAX_NAME = 1_000
 """Limit of the characters of a name or a param."""
 MAX_BITS = 128
 """Limit of the bits of an integer."""
 CONTROL_OPS = {f"control:{op.name}": op for op in (SCAN, WHILE, COND, CHECKPOINT)}
+_TREES: dict[str, type] = {
+    "none": type(None),
+    "list": list,
+    "tuple": tuple,
+    "dict": dict,
+    "kind": Array,
+}
 _NUMBERS = {"float": ">d", "complex": ">dd"}
 
 
@@ -70,7 +77,7 @@ def decode(value: Any, bodies: Callable[[Any], Any] | None = None) -> Any:
         return value
     if type(value) is int and value.bit_length() <= MAX_BITS:
         return value
-    if type(value) is str and len(value) <= MAX_TEXT:
+    if type(value) is str and len(value) <= MAX_NAME:
         return value
     if type(value) is list:
         return tuple([decode(item, bodies) for item in value])
@@ -129,8 +136,8 @@ def encode_tree(structure: TreeDef, leaves: Iterator[Any]) -> Any:
     if structure.type is dict:
         return {"dict": [[encode(key), x] for key, x in zip(structure.keys, children, strict=True)]}
     if structure.type is Array:
-        op, *params = structure.keys
-        return {"kind": [name_of_op(op), encode(tuple(params)), children]}
+        op: Any = structure.keys[0]
+        return {"kind": [name_of_op(op), encode(structure.keys[1:]), children]}
     if structure.type is list or issubclass(structure.type, tuple):
         return {"list" if structure.type is list else "tuple": children}
     raise TypeError(f"a {structure.type.__name__} has no form in a file")
@@ -152,9 +159,8 @@ def decode_tree(value: Any, leaves: list[Any]) -> TreeDef:
         keys = op_of_name(name), *decode(params)
         if not any(kind.constructor is keys[0] for kind in STORAGE_KINDS.values()):
             raise ValueError(f"{name} makes no storage kind")
-    types = {"none": type(None), "dict": dict, "kind": Array, "list": list, "tuple": tuple}
     children = tuple([decode_tree(item, leaves) for item in content])
-    return TreeDef(types[form], keys, children, sum([child.leaves for child in children]))
+    return TreeDef(_TREES[form], keys, children, sum([child.leaves for child in children]))
 
 
 def plain_tree(structure: TreeDef) -> TreeDef:
@@ -198,7 +204,7 @@ def check_params(op: Op[...], operands: tuple[Any, ...], params: Params) -> None
     """Raise an error unless a call of the operation would make this node."""
     bound = op.rebound(operands, params)
     if _key(tuple(bound.inputs), bound.params) != _key(operands, params):
-        raise ValueError(f"no call of {op.full_name} has the params {params}"[:MAX_TEXT])
+        raise ValueError(f"no call of {op.full_name} has the params {params}"[:MAX_NAME])
 
 
 __all__ = [

@@ -28,13 +28,13 @@ from tenfold.core.pytree import TreeDef
 from tenfold.core.subgraph import Subgraph
 from tenfold.dtypes import BFLOAT16, BOOL
 from tenfold.errors import DeviceError, UnsupportedError, message
-from tenfold.io.archive import read_entry
+from tenfold.io.archive import read_member_array
 from tenfold.io.arrays import open_regular
 from tenfold.io.function_codec import (
     CONTROL_OPS,
     FUNCTION_FORMAT,
     GRAPH_MEMBER,
-    MAX_TEXT,
+    MAX_NAME,
     check_params,
     check_promise,
     decode,
@@ -47,19 +47,19 @@ from tenfold.io.input_errors import error_text, one_line
 from tenfold.machine import available_memory
 from tenfold.storage import dense
 from tenfold.transforms.call_op import Callee, interned_callee
-from tenfold.transforms.function import Function, caller_for
+from tenfold.transforms.function import Function, TracedCallable, caller_for
 from tenfold.transforms.trace_cache import CachedTrace
 from tenfold.transforms.tracer import CapturedArray, TracedFunction
 
 MAX_GRAPH_BYTES = 1 << 26
 """Limit of the bytes of `function.json`."""
-MAX_NODES = 1_000_000
+MAX_BODY_NODES = 1_000_000
 """Limit of the nodes of a body, with those of the bodies that it calls."""
 MAX_BODY_DEPTH = 128
 """Limit of bodies that call one another."""
 MAX_MEMBERS = 1 << 16
 """Limit of the members of a file."""
-KINDS = (
+PARAMETER_KINDS = (
     Parameter.POSITIONAL_ONLY,
     Parameter.POSITIONAL_OR_KEYWORD,
     Parameter.VAR_POSITIONAL,
@@ -68,7 +68,7 @@ KINDS = (
 )
 
 
-def load_function(path: Any, *, limit: int | None = None) -> Callable[..., Any]:
+def load_function(path: Any, *, limit: int | None = None) -> TracedCallable[..., Any]:
     """Return the function that `f.save(path)` has written, of a `tn.function`.
 
     It is called with arguments of the Types (shapes, dtypes, device), trees and static values that
@@ -99,7 +99,8 @@ def load_function(path: Any, *, limit: int | None = None) -> Callable[..., Any]:
                 name, archive, size, available_memory() if limit is None else limit
             )
             with settings.override(strict_dtypes=False, pending_depth=0):
-                return caller_for(reader.function())
+                loaded: TracedCallable[..., Any] = caller_for(reader.function())
+        return loaded
     except (UnsupportedError, DeviceError, OSError, MemoryError):
         raise
     except Exception as error:  # damaged bytes raise errors of many kinds
@@ -125,6 +126,17 @@ class LoadedFunction(Function):
     def saved_calls(self) -> list[CachedTrace]:
         """Return all traces."""
         return [*self.loaded.values()]
+
+    def argument_names(self, call: CachedTrace) -> list[str]:
+        """Return a name for each array: that of its parameter, and its place in a tree."""
+        structure, constants = call.arguments
+        args, kwargs = structure.children
+        parameters = [*self.signature.parameters] if self.signature is not None else []
+        numbered = [f"argument{at}" for at in range(len(parameters), len(args.children))]
+        heads = [*parameters, *numbered][: len(args.children)]
+        pairs = zip([*heads, *kwargs.keys], [*args.children, *kwargs.children], strict=True)
+        names = [f"{head}{place}" for head, tree in pairs for place in tree.paths()]
+        return [name for name, x in zip(names, constants, strict=True) if x is None]
 
     def _lookup(self, leaves: list[Any], structure: TreeDef) -> Any:
         types = [_native.node_of(x).type if isinstance(x, Array) else None for x in leaves]
@@ -165,11 +177,13 @@ class _FileReader:
             raise ValueError("its members do not fit into it")
         if any(member.compress_type != zipfile.ZIP_STORED for member in members):
             raise ValueError("a member is compressed")
+        if GRAPH_MEMBER not in self.members:
+            raise ValueError(f"it has no {GRAPH_MEMBER}")
         if self.members[GRAPH_MEMBER].file_size > MAX_GRAPH_BYTES:
             raise ValueError(f"its graph has more than {MAX_GRAPH_BYTES:,} bytes")
         text = archive.read(GRAPH_MEMBER)
         self.content = json.loads(text, parse_float=_refuse_number, parse_constant=_refuse_number)
-        self.version = str(self.content["version"])[:MAX_TEXT]
+        self.version = str(self.content["version"])[:MAX_NAME]
         if self.content["format"] != FUNCTION_FORMAT:
             written = (
                 f"format {str(self.content['format'])[:20]}, which tenfold {self.version} wrote"
@@ -200,9 +214,9 @@ class _FileReader:
             return None
         return Signature(
             [
-                Parameter(_text(name), KINDS[_number(kind)], default=decode(*default))
+                Parameter(_text(name), PARAMETER_KINDS[_number(kind)], default=decode(*default))
                 if default
-                else Parameter(_text(name), KINDS[_number(kind)])
+                else Parameter(_text(name), PARAMETER_KINDS[_number(kind)])
                 for name, kind, *default in entries
             ]
         )
@@ -297,10 +311,10 @@ class _FileReader:
 
     def _called_body(self, number: Any) -> Subgraph:
         """Return a body that the one in work calls, and count its nodes."""
-        body = _item(self.bodies, number)
+        body: Subgraph = _item(self.bodies, number)
         (nodes, depth), (own_nodes, own_depth) = self.weights[number], self.weights[-1]
         self.weights[-1] = total, deepest = nodes + own_nodes, max(depth + 1, own_depth)
-        if total > MAX_NODES or deepest > MAX_BODY_DEPTH:
+        if total > MAX_BODY_NODES or deepest > MAX_BODY_DEPTH:
             raise ValueError("its bodies call one another too often")
         return body
 
@@ -309,14 +323,14 @@ class _FileReader:
 
     def _callee(self, number: Any, *, own_derivative: bool) -> Callee:
         body = self._called_body(number)
-        facts = {"vjp": _refuse_derivative} if own_derivative else {}
-        return self.callees.setdefault((number, own_derivative), Callee(body, **facts))
+        callee = Callee(body, vjp=_refuse_derivative) if own_derivative else Callee(body)
+        return self.callees.setdefault((number, own_derivative), callee)
 
     def _constant(self, number: Any, type_: Type) -> Array:
         """Return a constant, with the structure of its Type."""
         name = f"{_number(number)}.npy"
         if number not in self.constants:
-            values = read_entry(f"{self.path}:{name}", self.archive, self.members[name])
+            values = read_member_array(f"{self.path}:{name}", self.archive, self.members[name])
             values.flags.writeable = False
             self.constants[number] = values
         values = self.constants[number]
@@ -428,7 +442,7 @@ def _number(value: Any) -> int:
 
 
 def _text(value: Any) -> str:
-    if type(value) is not str or len(value) > MAX_TEXT or not value.isprintable():
+    if type(value) is not str or len(value) > MAX_NAME or not value.isprintable():
         raise ValueError("a name is not a printable text")
     return value
 

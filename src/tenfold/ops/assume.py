@@ -131,16 +131,15 @@ def false_promise(x: np.ndarray, structure: Structure) -> str | None:
         return None
     adjoint, diagonal = np.conj(x.swapaxes(-1, -2)), np.diagonal(x, 0, -2, -1)
     tolerance = _tolerance(x, np.abs(x).max(initial=0))
-    holds = {
+    holds: dict[Structure, Callable[[], np.ndarray]] = {
+        promise.structure: lambda test=promise.violations: ~test(x)  # type: ignore[misc]
+        for promise in PROMISES.values()
+    }
+    holds |= {
         Structure.SYMMETRIC: lambda: np.abs(x - x.swapaxes(-1, -2)) <= tolerance,
         Structure.HERMITIAN: lambda: np.abs(x - adjoint) <= tolerance,
         Structure.UNIT: lambda: diagonal == 1,
         Structure.SELECTION: lambda: ((x != 0) == (x == 1)) & ((x != 0).sum(-1) == 1)[..., None],
-        **{
-            promise.structure: lambda promise=promise: ~promise.violations(x)
-            for word, promise in PROMISES.items()
-            if word != "symmetric"
-        },
     }
     facts = [fact for fact in holds if fact in structure and not holds[fact]().all()]
     return facts[0].word if facts else None

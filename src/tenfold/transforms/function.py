@@ -18,7 +18,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass
 from itertools import count
 from threading import get_ident
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 from weakref import ref
 
 import numpy as np
@@ -37,14 +37,24 @@ from tenfold.transforms.trace_cache import CachedTrace, TraceCache, signature_ke
 from tenfold.transforms.tracer import NeedsValues, trace_function
 
 P = ParamSpec("P")
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 MAX_ASSIGNMENTS = 64
 """Limit of dependent assignments in a trace; a function with more of them is not traced."""
 MAX_TRACE_DEPTH = 128
 """Limit of nested traces, below Python's recursion limit and the size of the stack."""
 
 
-def function(user_function: Callable[P, R]) -> Callable[P, R]:
+class TracedCallable(Protocol[P, R_co]):
+    """What `tn.function` and `tn.load_function` return."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Make the node of a call."""
+
+    def save(self, path: Any, /, *args: Any, **kwargs: Any) -> None:
+        """Write it to a file: see `Function.save`."""
+
+
+def function(user_function: Callable[P, R_co]) -> TracedCallable[P, R_co]:
     """Make calls of a Python function of arrays operations of their own: `@tn.function`.
 
     The function is traced once for each signature: it runs on placeholders for the arrays among its
@@ -67,7 +77,7 @@ def function(user_function: Callable[P, R]) -> Callable[P, R]:
     >>> layer(tn.asarray([0.0, 0.0]))["h"].tolist()
     [0.0, 0.0]
     """
-    caller: Callable[P, R] = caller_of(checked_callable("tn.function", user_function))
+    caller: TracedCallable[P, R_co] = caller_of(checked_callable("tn.function", user_function))
     return caller
 
 
