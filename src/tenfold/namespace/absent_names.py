@@ -63,7 +63,7 @@ ABSENT_NAMES: Mapping[str, Mapping[str, str]] = {
 ATTRIBUTES: Mapping[str, str] = {
     "H": "write tn.conj(x.mT)",
     "cpu": "write x.to_device('cpu')",
-    "ctypes": "use np.asarray(x).ctypes, which waits",
+    "ctypes": "use np.asarray(x, order='C').ctypes, which waits",
     "data": "write memoryview(x), which waits",
     "flags": "use np.asarray(x).flags, which waits",
     "getfield": "use np.asarray(x).getfield, which waits",
