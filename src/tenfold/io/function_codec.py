@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +36,8 @@ from tenfold.transforms.control_flow_ops import CHECKPOINT, COND, SCAN, WHILE
 FUNCTION_FORMAT = 1
 """The version of the file format."""
 GRAPH_MEMBER = "function.json"
+MAX_GRAPH_BYTES = 1 << 26
+"""Limit of the bytes of the graph."""
 MAX_NAME = 1_000
 """Limit of the characters of a name or a param."""
 MAX_BITS = 128
@@ -51,12 +53,19 @@ _TREES: dict[str, type] = {
 _NUMBERS = {"float": ">d", "complex": ">dd"}
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether a value is its own JSON: None, a bool, a short int or text."""
+    if type(value) is int:
+        return value.bit_length() <= MAX_BITS
+    return value is None or type(value) is bool or (type(value) is str and len(value) <= MAX_NAME)
+
+
 def encode(value: Any, body_of: Callable[[Any], int] | None = None) -> Any:
     """Return a param or another static value as JSON. Raises TypeError for one without a form.
 
     `body_of` gives the number of the body that a traced function has in the file.
     """
-    if value is None or type(value) in (bool, int, str):
+    if _is_plain(value):
         return value
     if type(value) is float:
         return {"float": struct.pack(">d", value).hex()}
@@ -73,11 +82,7 @@ def encode(value: Any, body_of: Callable[[Any], int] | None = None) -> Any:
 
 def decode(value: Any, bodies: Callable[[Any], Any] | None = None) -> Any:
     """Return the value of JSON, or raise ValueError. `bodies` gives what is called by number."""
-    if value is None or type(value) is bool:
-        return value
-    if type(value) is int and value.bit_length() <= MAX_BITS:
-        return value
-    if type(value) is str and len(value) <= MAX_NAME:
+    if _is_plain(value):
         return value
     if type(value) is list:
         return tuple([decode(item, bodies) for item in value])
@@ -188,16 +193,10 @@ def op_of_name(name: Any) -> Op[...]:
     return op
 
 
-class NodeKey(NamedTuple):
-    """What two calls with equal operands have in common."""
-
-    operands: tuple[Any, ...]
-    params: Any
-
-
-def _key(operands: tuple[Any, ...], params: Params) -> NodeKey:
+def _key(operands: tuple[Any, ...], params: Params) -> tuple[Any, ...]:
+    """Return what two calls with equal operands have in common."""
     nodes = [_native.node_of(x) if isinstance(x, Array) else exact_params(x) for x in operands]
-    return NodeKey(tuple(nodes), exact_params(params))
+    return tuple(nodes), exact_params(params)
 
 
 def check_params(op: Op[...], operands: tuple[Any, ...], params: Params) -> None:

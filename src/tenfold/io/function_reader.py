@@ -34,6 +34,7 @@ from tenfold.io.function_codec import (
     CONTROL_OPS,
     FUNCTION_FORMAT,
     GRAPH_MEMBER,
+    MAX_GRAPH_BYTES,
     MAX_NAME,
     check_params,
     check_promise,
@@ -51,8 +52,6 @@ from tenfold.transforms.function import Function, TracedCallable, caller_for
 from tenfold.transforms.trace_cache import CachedTrace
 from tenfold.transforms.tracer import CapturedArray, TracedFunction
 
-MAX_GRAPH_BYTES = 1 << 26
-"""Limit of the bytes of `function.json`."""
 MAX_BODY_NODES = 1_000_000
 """Limit of the nodes of a body, with those of the bodies that it calls."""
 MAX_BODY_DEPTH = 128

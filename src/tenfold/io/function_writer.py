@@ -33,6 +33,7 @@ from tenfold.io.function_codec import (
     CONTROL_OPS,
     FUNCTION_FORMAT,
     GRAPH_MEMBER,
+    MAX_GRAPH_BYTES,
     check_params,
     check_promise,
     encode,
@@ -63,6 +64,9 @@ def write_function(path: Any, function: Function, calls: Sequence[CachedTrace]) 
         "traces": traces,
     }
     text = json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
+    if len(text) > MAX_GRAPH_BYTES:
+        rule = f"the graph of {function.name} has {len(text):,} bytes, of {MAX_GRAPH_BYTES:,}"
+        raise UnsupportedError("save", rule, remedy="repeat steps by tn.scan, or save parts")
     try:
         with open_replacing(file_path) as file, zipfile.ZipFile(file, "w") as archive:
             archive.writestr(zipfile.ZipInfo(GRAPH_MEMBER, ENTRY_DATE), text)
