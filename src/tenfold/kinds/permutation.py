@@ -63,7 +63,7 @@ def _reference(columns: np.ndarray, dtype: np.dtype) -> np.ndarray:
 )
 def stored_permutation(columns: Array, /, dtype: np.dtype) -> BoundCall:
     """Return the permutation matrix (n, n) with the columns of its ones, (n,) integers."""
-    return BoundCall((columns,), (dtype,))
+    return BoundCall((columns,), (canonical(dtype, "permutation"),))
 
 
 def permutation(p: Any, /, *, dtype: Any = None) -> Array:

@@ -399,10 +399,14 @@ def _contract_multiply_adds(types: tuple[Type, ...], contracted: AxisPairs, free
 
 
 def _contract_again(x1: Array, x2: Array, contracted: AxisPairs, free: AxisPairs) -> BoundCall:
-    tensordot.signature.bind(x1, x2, contracted)
-    for x, axes in zip((x1, x2), zip(contracted, free, strict=True), strict=True):
-        normalize_axes((*axes[0], *axes[1]), x.ndim)
-    return contract.signature.bind(x1, x2, contracted, free)
+    ((first, second),) = tensordot.signature.bind(x1, x2, contracted).params
+    others = [
+        tuple([normalize_axis(axis, x.ndim) for axis in axes])
+        for x, axes in zip((x1, x2), free, strict=True)
+    ]
+    for x, axes in zip((x1, x2), ((*first, *others[0]), (*second, *others[1])), strict=True):
+        normalize_axes(axes, x.ndim)
+    return contract.signature.bind(x1, x2, (first, second), tuple(others))
 
 
 @operation(

@@ -33,7 +33,7 @@ from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.core.shape_rules import Shape, broadcast, product
-from tenfold.dtypes import COMPLEX128, FLOAT64, kind_of, real_part
+from tenfold.dtypes import COMPLEX128, FLOAT64, canonical, kind_of, real_part
 from tenfold.errors import ShapeError
 from tenfold.ops.complex import conj, imag
 from tenfold.ops.linalg import (
@@ -257,7 +257,7 @@ def _factored_again(packed: Array, dtype: np.dtype) -> BoundCall:
     """Bind what `factors` makes: the pivots of other arrays may be positions outside of them."""
     if _native.node_of(packed).op is not factors or kind_of(dtype) not in "fc":
         raise ShapeError("", "the operand is not factors", remedy="give what `factors` makes")
-    return BoundCall((packed,), (dtype,))
+    return BoundCall((packed,), (canonical(dtype, "factors"),))
 
 
 @operation(
