@@ -188,6 +188,31 @@ def change_graph(text: bytes, rng: random.Random) -> bytes:
     return json.dumps(content).encode()
 
 
+def change_params(text: bytes, rng: random.Random) -> bytes:
+    """Return a graph with one or two params, or a fact of a Type, changed: many are valid."""
+    content = json.loads(text)
+    nodes = [node for body in content["bodies"] for node in body["nodes"] if node.get("params")]
+    places = [
+        (container, key)
+        for container, key in places_in([node["params"] for node in nodes])
+        if isinstance(container[key], int) or container[key] is None
+    ]
+    if rng.random() < 0.2 and content["types"]:
+        type_ = rng.choice(content["types"])
+        at, value = rng.choice([(3, "csr"), (3, "permutation"), (4, rng.randrange(512))])
+        type_[at] = value
+    for _ in range(rng.choice([1, 1, 2]) if places else 0):
+        container, key = rng.choice(places)
+        value = container[key]
+        if isinstance(value, bool) or value is None:
+            container[key] = rng.choice([0, 1, 2, -1, None, not value])
+        else:
+            container[key] = rng.choice(
+                [value + 1, value - 1, -value, 0, 1, 2, rng.choice(NUMBERS)]
+            )
+    return json.dumps(content).encode()
+
+
 def change_constant(data: bytes, rng: random.Random) -> bytes:
     """Return an `.npy` file of the same Type with other values, or of another Type."""
     values = np.load(io.BytesIO(data), allow_pickle=False).copy()
@@ -223,7 +248,8 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
         name = rng.choice(constants)
         members[name] = change_constant(members[name], rng)
     else:
-        members["function.json"] = change_graph(members["function.json"], rng)
+        change = change_params if kind < 0.7 else change_graph
+        members["function.json"] = change(members["function.json"], rng)
     return archive_of(members)
 
 
