@@ -34,10 +34,11 @@ NO_NAMES: Mapping[str, str] = MappingProxyType({})
 LAZY = {
     "numpy": "tenfold.numpy",
     "lib": "tenfold.numpy.lib",
+    "load_function": "tenfold.io.function_reader:load_function",
     **{name: f"tenfold.numpy:{name}" for name in ("gradient", "median", "quantile", "transpose")},
 }
-"""Names of `tenfold` that are imported at their first use: NumPy's namespace, and functions beyond
-the standard that libraries (xarray) call in the namespace of an array.
+"""Names of `tenfold` that are imported at their first use: NumPy's namespace, functions beyond the
+standard that libraries (xarray) call in the namespace of an array, and the reader of files.
 """
 
 

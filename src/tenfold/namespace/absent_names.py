@@ -119,7 +119,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "t": "use x.T",
     "topk": "write tn.argsort(x, descending=True)[..., :k]",
     "unsqueeze": "write tn.expand_dims(x, axis=0)",
-    "ctypes": "use np.asarray(x).ctypes, which waits",
+    "ctypes": "use np.asarray(x, order='C').ctypes, which waits",
     "data": "write memoryview(x), which waits",
     "flags": "use np.asarray(x).flags, which waits",
     "getfield": "use np.asarray(x).getfield, which waits",
