@@ -154,6 +154,10 @@ class KernelForm(StrEnum):
         return self.startswith("scatter")
 
 
+THREAD_FORMS = frozenset((KernelForm.MAP,))
+"""The forms that threads of a device compute; others are left to the processor."""
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A body, its stores, and the loops around it."""
@@ -177,6 +181,9 @@ class Kernel:
     """In a column kernel: results of a pass, stored in scratch memory for a later pass."""
     prefetch_distance: int = 8192
     """In a row kernel: the prefetch distance in bytes."""
+    block: int = 0
+    """The threads of a block, each of which computes one element at a time; 0: a processor, which
+    computes packets."""
 
     def __hash__(self) -> int:
         return self._hash
@@ -184,7 +191,7 @@ class Kernel:
     @cached
     def _hash(self) -> int:
         """The hash of the fields, which each look-up of a program needs."""
-        return hash((self.operands, self.body, self.stores, self.form, self.lanes))
+        return hash((self.operands, self.body, self.stores, self.form, self.lanes, self.block))
 
     @cached
     def axes(self) -> int:
@@ -194,7 +201,7 @@ class Kernel:
     @cached
     def transposed_operands(self) -> tuple[int, ...]:
         """The operands that are contiguous along the axis before the packet axis."""
-        if self.form is not KernelForm.MAP:
+        if self.form is not KernelForm.MAP or self.block:
             return ()
         steps = [operand.steps[-2:] for operand in self.operands]
         return tuple(number for number, operand_steps in enumerate(steps) if operand_steps == "1s")
@@ -228,6 +235,18 @@ class Kernel:
             if step == "s"
         ]
         return (*lengths, *strides, ("part", 0, 0), ("slots", 0, 0))
+
+    @property
+    def shared_bytes(self) -> int:
+        """The bytes of memory that the threads of a block share."""
+        return 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether threads of a block exchange values, so that they wait for each other."""
+        if not self.block:
+            return False
+        return self.form in (KernelForm.ROW, KernelForm.SPLIT) or bool(self.transposed_operands)
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -480,8 +499,9 @@ class Kernel:
     def key(self) -> str:
         """All fields as text: equal keys have equal programs."""
         loops = str(self.form), self.lanes, self.streamed, self.masked, self.prefetch_distance
+        threads = f"\n{self.block} threads" if self.block else ""
         values = self.parameters, self.cached_elements, self.pass_results
-        return f"{self}\n{loops} {values}"
+        return f"{self}\n{loops} {values}{threads}"
 
     @cached
     def traversal(self) -> str:

@@ -18,6 +18,8 @@ from tenfold._native import TIERS, EntryPoint, UseCounter
 from tenfold.caches import LruCache
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.codegen.llvm.verify_alignment import verify_alignment
+from tenfold.codegen.simt.module import render_threads
+from tenfold.codegen.simt.words import HOST_WORDS
 from tenfold.core.loop_ir import Kernel
 from tenfold.dtypes import DTYPE_NAMES
 from tenfold.errors import CompileError
@@ -368,4 +370,6 @@ def source_of(kernel: Source, target: Target) -> str:
         kernel = kernel.kernel
     if not isinstance(kernel, Kernel):
         return kernel.text()
+    if kernel.block:
+        return render_threads(kernel, HOST_WORDS, fma=target.simd.fma)
     return render(kernel, target.simd)

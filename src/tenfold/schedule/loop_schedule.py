@@ -33,6 +33,7 @@ from tenfold.schedule.schedule_ir import (
     UnorderedOperand,
 )
 from tenfold.schedule.target import Target
+from tenfold.schedule.thread_launch import num_threads, thread_kernel
 from tenfold.schedule.vector_width import (
     column_lanes,
     eliminate_dead_code,
@@ -76,6 +77,7 @@ class _LoopScheduler:
     def __init__(self, lowering: Lowering, target: Target) -> None:
         self.group = lowering.group
         self.simd, self.caches, self.work = target.simd, target.caches, target.work
+        self.block = target.block
         self.space = lowering.group.space
         self.reduced_axis = lowering.group.axis
         self.segmented = lowering.group.offsets >= 0
@@ -215,7 +217,7 @@ class _LoopScheduler:
             elif is_split:
                 self.form = KernelForm.SPLIT
         kernel = self._kernel(self.form)
-        kernel = self._with_cached_values(kernel)
+        kernel = kernel if kernel.block else self._with_cached_values(kernel)
         part_size, units, grain, slots = self._partition(kernel)
         elements = product(self.space[1:] if self.segmented else self.lengths)
         finish = parts = 0
@@ -276,7 +278,7 @@ class _LoopScheduler:
         )
         weight = weight_of(self.body, self.simd)
         streamed = self._exceeds_cache() and self._is_aligned(form)
-        return Kernel(
+        kernel = Kernel(
             operands,
             with_axes(self.body, axes),
             self.stores,
@@ -289,6 +291,7 @@ class _LoopScheduler:
             if form is KernelForm.ROW and self.lengths[-1] <= self.caches.short_row_elements
             else self.caches.prefetch_bytes,
         )
+        return thread_kernel(kernel, self.block)
 
     def _lanes(self, form: KernelForm, weight: int) -> int:
         """The elements of a packet, from the widest dtype of the kernel."""
@@ -464,6 +467,8 @@ class _LoopScheduler:
     def _partition(self, kernel: Kernel) -> tuple[int, int, int, int]:
         """The size of a unit, the number of units, units per range, and slots for blocks."""
         last, outer = self.lengths[-1], product(self.lengths[:-1])
+        if kernel.block:
+            return 0, num_threads(self.lengths), kernel.block, 0
         range_elements = self.work.range_elements
         if kernel.transposed_operands:
             height, width = kernel.tile

@@ -25,7 +25,7 @@ def refuse_units(space: LaunchSpace) -> None:
     """Refuse units, partial results or scratch memory that do not match the loops."""
     kernel, launch = space.kernel, space.launch
     form = "tiled" if kernel.transposed_operands else kernel.form
-    units, scratch, totals, finish, parts = FORMS[form](space)
+    units, scratch, totals, finish, parts = (THREAD_UNITS if kernel.block else FORMS)[form](space)
     if launch.units != units:
         raise violation(kernel, f"{launch.units} units, but {units} cover {space.lengths} once")
     if launch.grain < 1:
@@ -224,5 +224,13 @@ FORMS: Mapping[str, Callable[[LaunchSpace], UnitLayout]] = {
     KernelForm.SCATTER_ROWS: _scatter_rows,
 }
 """The units of each form."""
+
+
+def _threads_of_map(space: LaunchSpace) -> UnitLayout:
+    return product(space.lengths), 0, (), 0, 0
+
+
+THREAD_UNITS: Mapping[str, Callable[[LaunchSpace], UnitLayout]] = {KernelForm.MAP: _threads_of_map}
+"""The same where a unit is a thread."""
 
 __all__ = ["refuse_units"]

@@ -1,0 +1,29 @@
+"""Thread launch: kernels of one thread for each element, and how many threads a launch has.
+
+Takes the kernel that a processor would have, hands on that of a device that runs threads in blocks:
+a unit of work is a thread, and a range of them a block.
+
+    kernel = thread_kernel(kernel, target.block)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenfold.core.loop_ir import THREAD_FORMS, Kernel
+from tenfold.core.shape_rules import product
+
+
+def thread_kernel(kernel: Kernel, block: int) -> Kernel:
+    """Return the kernel of threads in blocks of so many; the same one if the block is 0, or threads
+    do not have its form.
+    """
+    if not block or kernel.form not in THREAD_FORMS:
+        return kernel
+    parts = kernel.operands, kernel.body, kernel.stores, kernel.parameters, kernel.form
+    return Kernel(*parts, lanes=1, block=block)
+
+
+def num_threads(lengths: Sequence[int]) -> int:
+    """Return the threads of a launch: one for each element."""
+    return product(lengths)

@@ -1,0 +1,139 @@
+"""Kernels of one thread for each element: one text for all targets, and the bits of the CPU."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold import _native
+from tenfold.codegen.simt.module import render_threads
+from tenfold.codegen.simt.words import HOST_WORDS, PTX_WORDS
+from tenfold.core.graph import Graph
+from tenfold.core.loop_ir import Kernel
+from tenfold.jit.ptx import ptx_of
+from tenfold.runtime.device import DEVICES
+from tenfold.testing import assert_equal_bits
+
+pytestmark = pytest.mark.cpu  # names its devices
+
+DEVICE = "emulated:0"
+
+
+def kernels_of(*arrays: tn.Array) -> list[Kernel]:
+    """The kernels of pending arrays on the device."""
+    plan = DEVICES[DEVICE].plan(Graph.of([_native.node_of(array) for array in arrays]))
+    assert plan is not None
+    launches = [step.launch for step in plan.steps if step.launch is not None]
+    return [launch.kernel for launch in launches]
+
+
+def on_device(values: np.ndarray) -> tn.Array:
+    return tn.asarray(values, device=DEVICE)
+
+
+def common_words(text: str) -> list[str]:
+    """The functions of threads, without their heads, in the words that all targets have."""
+    text = re.sub(r"(%\S+)\.global = load ptr addrspace\(1\), ptr (\S+)\n +\1 = addrspacecast.*",
+                  r"\1 = load pointer, ptr \2", text)  # fmt: skip
+    text = re.sub(r"load ptr, ptr", "load pointer, ptr", text)
+    text = re.sub(r"call i32 (%shuffle\(ptr %status, |@llvm.nvvm.shfl.sync.idx.i32\(i32 -1, )"
+                  r"(i32 \S+, i32 [^\s,)]+)(, i32 31)?\)", r"shuffle \2", text)  # fmt: skip
+    text = re.sub(r"call void (%barrier\(ptr %status\)|@llvm.nvvm.barrier.*)", "barrier", text)
+    head = r"(%unit = add i64 %block.first, %thread.wide|\.thread\(.*i64 %unit\) \{\nentry:)\n"
+    head += r"( *%(?:shuffle|barrier)(?:.slot)? = .*\n)*"
+    return [re.split(r"\n\}", body)[0] for body in re.split(head, text)[3::3]]
+
+
+def complex_values(dtype: str) -> np.ndarray:
+    return (np.arange(1, 7) + 1j * np.arange(6, 0, -1)).astype(dtype)
+
+
+X = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
+
+
+def samples() -> list[tn.Array]:
+    """Pending arrays whose kernels have every word."""
+    x, index = on_device(X), on_device(np.array([3, 0, 2]))
+    return [
+        tn.exp(x) * 2 + x[:, ::-1],
+        tn.sin(x) - x,
+        x / on_device(complex_values("complex64")[:4]),
+        tn.take(tn.sqrt(x), index, axis=1) + 1,
+        (x > 3) & (x < 9),
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(samples())))
+def test_text_of_the_host_and_of_ptx_differ_in_their_words_alone(number: int) -> None:
+    kernels = kernels_of(samples()[number])
+    assert kernels
+    for kernel in kernels:
+        assert kernel.block
+        host, ptx = (
+            common_words(render_threads(kernel, words)) for words in (HOST_WORDS, PTX_WORDS)
+        )
+        assert len(host) == len(kernel.functions)
+        assert host == ptx
+        assert "store" in host[0]
+
+
+@pytest.mark.parametrize("number", range(len(samples())))
+def test_ptx_rounds_each_operation(number: int) -> None:
+    for kernel in kernels_of(samples()[number]):
+        text = ptx_of(kernel, "sm_90")
+        for forbidden in (".approx", ".ftz", "min.NaN", "max.NaN"):
+            assert forbidden not in text
+        assert not re.search(r"\b(add|sub|mul|div|fma|sqrt)\.f(16|32|64)", text)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_remainder_of_large_numbers_has_the_bits_of_the_processor(dtype: type) -> None:
+    dividends = np.array([1e10, -1e10, 5.5, 1e30, np.inf, 7, 3e38], dtype)
+    divisors = np.array([3, 3, -2, 7, 2, np.nan, 1e-30], dtype)
+    found, expected = (
+        np.asarray(
+            tn.remainder(*(tn.asarray(each, device=device) for each in (dividends, divisors)))
+        )
+        for device in (DEVICE, "cpu")
+    )
+    assert found[0] == 1e10 % 3
+    assert_equal_bits(found, expected)
+
+
+def test_integer_to_bfloat16_rounds_once() -> None:
+    values = np.array([0x1FFFFFFF_FFFFFFFF, 0x0101_0000_0000_0001, 16842753, -16842753, 2**63 - 1])
+    for device in (DEVICE, "cpu"):
+        x = tn.astype(tn.asarray(values, device=device), tn.bfloat16)
+        assert np.asarray(tn.astype(x, tn.float32)).tolist()[2:4] == [16908288.0, -16908288.0]
+    found, expected = (
+        np.asarray(tn.astype(tn.asarray(values, device=device), tn.bfloat16)).view(np.int16)
+        for device in (DEVICE, "cpu")
+    )
+    assert found.tolist() == expected.tolist()
+
+
+def test_nan_stays_nan_in_minima_and_maxima() -> None:
+    x, y = np.array([np.nan, 1, -0.0, np.inf]), np.array([1, np.nan, 0.0, -np.inf])
+    for operation in (tn.minimum, tn.maximum):
+        found, expected = (
+            np.asarray(operation(tn.asarray(x, device=device), tn.asarray(y, device=device)))
+            for device in (DEVICE, "cpu")
+        )
+        assert np.isnan(found[:2]).all()
+        assert_equal_bits(found, expected)
+
+
+def test_powers_of_two_are_exact() -> None:
+    x = on_device(np.arange(-140, 128, dtype=np.float32))
+    assert np.asarray(tn.exp2(x)).tolist() == [2.0**i for i in range(-140, 128)]
+    assert ".approx" not in ptx_of(*kernels_of(tn.exp2(x)), "sm_90")
+
+
+def test_element_that_fails_is_named_and_nothing_is_read_for_it() -> None:
+    x = on_device(np.arange(6.0))
+    index = on_device(np.array([2, 9, 1 << 40]))
+    with pytest.raises(IndexError, match="9"):
+        tn.take(x + 1, index).wait()
