@@ -10,6 +10,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.codegen.simt.module import render_threads
+from tenfold.codegen.simt.verify_convergence import verify_convergence
 from tenfold.codegen.simt.words import HOST_WORDS, PTX_WORDS
 from tenfold.core.graph import Graph
 from tenfold.core.loop_ir import Kernel
@@ -63,6 +64,10 @@ def samples() -> list[tn.Array]:
         x / on_device(complex_values("complex64")[:4]),
         tn.take(tn.sqrt(x), index, axis=1) + 1,
         (x > 3) & (x < 9),
+        tn.exp(x - tn.max(x, axis=1, keepdims=True)),
+        tn.sum(x, axis=0),
+        tn.argmax(on_device(np.tile(X, (2, 20000))), axis=1),
+        tn.var(on_device(complex_values("complex128"))),
     ]
 
 
@@ -78,6 +83,7 @@ def test_text_of_the_host_and_of_ptx_differ_in_their_words_alone(number: int) ->
         assert len(host) == len(kernel.functions)
         assert host == ptx
         assert "store" in host[0]
+        assert kernel.waits == any("shuffle" in line for line in host)
 
 
 @pytest.mark.parametrize("number", range(len(samples())))
@@ -137,3 +143,56 @@ def test_element_that_fails_is_named_and_nothing_is_read_for_it() -> None:
     index = on_device(np.array([2, 9, 1 << 40]))
     with pytest.raises(IndexError, match="9"):
         tn.take(x + 1, index).wait()
+
+
+LENGTHS = (1, 31, 33, 1024, 1025, 2100)
+FOLDS = {
+    "sum": tn.sum,
+    "prod": tn.prod,
+    "max": tn.max,
+    "argmin": tn.argmin,
+    "any": tn.any,
+    "var": tn.var,
+    "softmax": lambda x, axis: tn.exp(x - tn.max(x, axis=axis, keepdims=True)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int8", "complex64", "bool"])
+@pytest.mark.parametrize("name", FOLDS)
+def test_fold_has_the_bits_of_the_processor(name: str, dtype: str) -> None:
+    rng = np.random.default_rng(len(name))
+    for length in LENGTHS:
+        if dtype == "complex64" and name in ("max", "argmin", "softmax"):
+            continue
+        values = (rng.standard_normal((3, length)) * 3).astype(dtype)
+        for axis, array in ((1, values), (0, values.T), (1, np.asfortranarray(values))):
+            if dtype == "bool" and name in ("var", "softmax"):
+                array = array.astype(np.float32)
+            found, expected = (
+                np.asarray(FOLDS[name](tn.asarray(array, device=device), axis=axis))
+                for device in (DEVICE, "cpu")
+            )
+            assert_equal_bits(found, expected)
+
+
+def test_long_rows_are_folded_by_many_warps() -> None:
+    values = np.random.default_rng(0).standard_normal((2, 1024 * 1024 + 3 * 1024 + 5))
+    x = on_device(values)
+    (kernel,) = kernels_of(tn.sum(x, axis=1))
+    assert kernel.functions == ("kernel", "finish")
+    for fold in (tn.sum, tn.argmax, tn.var):
+        found, expected = fold(x, axis=1), fold(tn.asarray(values, device="cpu"), axis=1)
+        assert_equal_bits(np.asarray(found), np.asarray(expected))
+
+
+def test_shuffle_below_a_branch_on_the_lane_is_refused() -> None:
+    (kernel,) = kernels_of(tn.sum(on_device(X), axis=1))
+    text = render_threads(kernel, HOST_WORDS)
+    assert verify_convergence(text) == 6
+    odd = "  %odd = trunc i64 %unit to i1\n  br i1 %odd, label %left, label %right\nleft:\n"
+    place = re.search(r"  %\S+ = call i32 %shuffle", text)
+    assert place is not None
+    begin, end = text[: place.start()], text[place.start() :]
+    end = end.replace("\n", "\n  br label %right\nright:\n", 1)
+    with pytest.raises(tn.errors.VerifyError, match=r"a shuffle depends on %odd.*within a warp"):
+        verify_convergence(begin + odd + end)

@@ -154,7 +154,7 @@ class KernelForm(StrEnum):
         return self.startswith("scatter")
 
 
-THREAD_FORMS = frozenset((KernelForm.MAP,))
+THREAD_FORMS = frozenset((KernelForm.MAP, KernelForm.ROW, KernelForm.COLUMN, KernelForm.SPLIT))
 """The forms that threads of a device compute; others are left to the processor."""
 
 

@@ -7,7 +7,7 @@ loads.
 >>> from tenfold.core.scalar_ir import Body
 >>> from tenfold.dtypes import FLOAT32
 >>> body = Body()
->>> y = body.load(0, FLOAT32) * 2.0
+>>> y = body.load(0, FLOAT32) * 3.0
 >>> operands = (KernelOperand(FLOAT32, "1"), KernelOperand(FLOAT32, "1", written=True))
 >>> stores = (KernelStore(1, (y.position,)),)
 >>> kernel = Kernel(operands, tuple(body.instructions), stores, lanes=1, block=256)

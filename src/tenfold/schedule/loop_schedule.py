@@ -212,7 +212,7 @@ class _LoopScheduler:
         if self.form is KernelForm.ROW and passes == 1:
             work, last = self.work, self.lengths[-1]
             is_split = rows < work.few_rows and last >= work.split_row_elements
-            if self._kernel(KernelForm.ROW).is_search:
+            if self._kernel(KernelForm.ROW).is_search and not self.block:
                 self.form = KernelForm.SEARCH_PARTS if is_split else KernelForm.SEARCH
             elif is_split:
                 self.form = KernelForm.SPLIT
@@ -229,7 +229,7 @@ class _LoopScheduler:
             sizes = (kernel.body[i].dtype.itemsize for i in kernel.scan.inputs)
             totals = tuple(units * blocks * size for size in sizes)
         if "finish" in kernel.functions:
-            finish = rows
+            finish = rows * (LANES if kernel.block else 1)
             chunk = part_size if self.form is KernelForm.SEARCH_PARTS else BLOCK
             totals = tuple(
                 rows * -(-self.lengths[-1] // chunk) * kernel.body[i].dtype.itemsize
@@ -468,7 +468,7 @@ class _LoopScheduler:
         """The size of a unit, the number of units, units per range, and slots for blocks."""
         last, outer = self.lengths[-1], product(self.lengths[:-1])
         if kernel.block:
-            return 0, num_threads(self.lengths), kernel.block, 0
+            return 0, num_threads(kernel, self.lengths), kernel.block, 0
         range_elements = self.work.range_elements
         if kernel.transposed_operands:
             height, width = kernel.tile
@@ -526,6 +526,8 @@ class _LoopScheduler:
         )
 
     def _scratch(self, kernel: Kernel, part: int, slots: int) -> int:
+        if kernel.block:
+            return kernel.shared_bytes
         if kernel.form is KernelForm.ROW:
             return kernel.cached_bytes(self.lengths[-1]) + 64
         if kernel.transposed_operands:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenfold.core.loop_ir import THREAD_FORMS, Kernel
+from tenfold.core.canonical_reduction import BLOCK, LANES
+from tenfold.core.loop_ir import THREAD_FORMS, Kernel, KernelForm
 from tenfold.core.shape_rules import product
 
 
@@ -24,6 +25,13 @@ def thread_kernel(kernel: Kernel, block: int) -> Kernel:
     return Kernel(*parts, lanes=1, block=block)
 
 
-def num_threads(lengths: Sequence[int]) -> int:
-    """Return the threads of a launch: one for each element."""
-    return product(lengths)
+def num_threads(kernel: Kernel, lengths: Sequence[int]) -> int:
+    """Return the threads of a launch: one for each element or column, a warp for each row or block
+    of a row.
+    """
+    if kernel.form is KernelForm.COLUMN:
+        return product(lengths[:-2]) * lengths[-1]
+    if kernel.form is KernelForm.MAP:
+        return product(lengths)
+    blocks = -(-lengths[-1] // BLOCK) if kernel.form is KernelForm.SPLIT else 1
+    return product(lengths[:-1]) * blocks * LANES

@@ -230,7 +230,25 @@ def _threads_of_map(space: LaunchSpace) -> UnitLayout:
     return product(space.lengths), 0, (), 0, 0
 
 
-THREAD_UNITS: Mapping[str, Callable[[LaunchSpace], UnitLayout]] = {KernelForm.MAP: _threads_of_map}
+def _threads_of_columns(space: LaunchSpace) -> UnitLayout:
+    return product(space.lengths[:-2]) * space.lengths[-1], 0, (), 0, 0
+
+
+def _warps_of_rows(space: LaunchSpace) -> UnitLayout:
+    return _rows(space) * LANES, 0, (), 0, 0
+
+
+def _warps_of_blocks(space: LaunchSpace) -> UnitLayout:
+    blocks = _rows(space) * -(-space.lengths[-1] // BLOCK)
+    return blocks * LANES, 0, _totals(space, blocks), _rows(space) * LANES, 0
+
+
+THREAD_UNITS: Mapping[str, Callable[[LaunchSpace], UnitLayout]] = {
+    KernelForm.MAP: _threads_of_map,
+    KernelForm.ROW: _warps_of_rows,
+    KernelForm.COLUMN: _threads_of_columns,
+    KernelForm.SPLIT: _warps_of_blocks,
+}
 """The same where a unit is a thread."""
 
 __all__ = ["refuse_units"]

@@ -109,7 +109,8 @@ class FunctionEmitter:
         The tables follow the operands in the table of buffers.
         """
         pointers = []
-        for buffer, dtype in enumerate(dtypes, len(self.kernel.operands)):
+        first = len(self.kernel.operands) + self.kernel.waits
+        for buffer, dtype in enumerate(dtypes, first):
             start = self._load_argument("%buffers", buffer, "ptr")
             type_ = load_store.memory_type(dtype)
             pointers.append(self.ir.value(f"getelementptr {type_}, ptr {start}, i64 {number}"))

@@ -6,9 +6,10 @@ many units as threads, and a range of it is a block.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> from tenfold.core.loop_ir import KernelOperand, KernelStore
+>>> from tenfold.codegen.simt.words import HOST_WORDS
 >>> from tenfold.core.scalar_ir import Body
 >>> body = Body()
->>> y = body.load(0, FLOAT32) * 2.0
+>>> y = body.load(0, FLOAT32) * 3.0
 >>> operands = (KernelOperand(FLOAT32, "1"), KernelOperand(FLOAT32, "1", written=True))
 >>> stores = (KernelStore(1, (y.position,)),)
 >>> kernel = Kernel(operands, tuple(body.instructions), stores, lanes=1, block=256)
@@ -22,8 +23,8 @@ from collections.abc import Callable
 
 from tenfold.codegen.llvm.loop_emitter import int_op
 from tenfold.codegen.llvm.module_emitter import sections_of, with_formulas
-from tenfold.codegen.llvm.reduce_inner import begin_row, compute_elements, pass_elements
 from tenfold.codegen.llvm.simd_emitter import SimdEmitter
+from tenfold.codegen.simt import warp_reduce
 from tenfold.codegen.simt.thread_emitter import ThreadEmitter
 from tenfold.codegen.simt.words import Words, substitute
 from tenfold.core.loop_ir import Kernel, KernelForm
@@ -50,37 +51,36 @@ def _thread(name: str, kernel: Kernel, ir: SimdEmitter) -> str:
     emitter = ThreadEmitter(kernel, ir)
     THREAD_EMITTERS[kernel.form, name](emitter)
     tables = sum(len(fold.inputs) for fold in kernel.folds) if "finish" in kernel.functions else 0
-    buffers = len(kernel.operands) + tables
-    scalars = buffers + len(kernel.sizes)
-    words = scalars + kernel.parameters + 1
-    waits = "waiting" if kernel.waits else "alone"
-    shared = max(kernel.shared_bytes, 1)
-    head = f"thread {name} buffers {buffers} scalars {scalars} words {words}"
+    sizes = len(kernel.operands) + kernel.waits + tables
+    scalars = sizes + len(kernel.sizes)
+    head = f"thread {name} operands {len(kernel.operands)} sizes {sizes} scalars {scalars}"
+    head += f" words {scalars + kernel.parameters + 1} shared {max(kernel.shared_bytes, 1)}"
     entry = [f"  {line}" for line in ir.entry]
     ir.entry = []
-    lines = [f"{head} shared {shared} {waits}:", *entry, *ir.lines, "  ret void", "}"]
-    return "\n".join(lines)
+    head += " waiting:" if kernel.waits else " alone:"
+    return "\n".join([head, *entry, *ir.lines, "  ret void", "}"])
 
 
-def _map_element(emitter: ThreadEmitter) -> None:
+def _element(emitter: ThreadEmitter) -> None:
     """A thread computes the element of its number."""
-    kernel, ir = emitter.kernel, emitter.ir
-    last = kernel.axes - 1
-    stores, targets = pass_elements(kernel, 0)
+    ir, last, pass_ = emitter.ir, emitter.kernel.axes - 1, warp_reduce.FoldPass(emitter, 0)
 
     def compute(number: str) -> None:
         position, outer = number, "0"
         if last:
             position = int_op(ir, "urem", number, emitter.length(last))
             outer = int_op(ir, "udiv", number, emitter.length(last))
-        emitter.set_indices(outer, last)
-        begin_row(emitter)
-        compute_elements(emitter, 0, targets, stores, position, None)
+        emitter.begin(outer, last, position)
+        pass_.element(position)
 
-    emitter.for_each_element(kernel.axes, compute)
+    emitter.for_each_thread(emitter.elements(last + 1), compute)
 
 
 THREAD_EMITTERS: dict[tuple[KernelForm, str], Callable[[ThreadEmitter], None]] = {
-    (KernelForm.MAP, "kernel"): _map_element,
+    (KernelForm.MAP, "kernel"): _element,
+    (KernelForm.ROW, "kernel"): warp_reduce.row,
+    (KernelForm.COLUMN, "kernel"): warp_reduce.column,
+    (KernelForm.SPLIT, "kernel"): warp_reduce.split,
+    (KernelForm.SPLIT, "finish"): warp_reduce.finish,
 }
 """The emitter of a thread, by the form of its kernel and the name of its function."""

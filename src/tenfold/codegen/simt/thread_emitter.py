@@ -44,13 +44,29 @@ class ThreadEmitter(FunctionEmitter):
             return PacketAddress(self.staged[number], "0", "0", None, 1)
         return super().address(number, position, mask)
 
-    def for_each_element(self, axes: int, body: Callable[[str], None]) -> None:
-        """Give each thread one index of the first axes, in row-major order, if there is one left;
-        `body` gets the number.
+    def for_each_thread(self, total: str, body: Callable[[str], None]) -> None:
+        """Let the first `total` threads do what `body` emits for a thread's number."""
+        has_work = self.ir.value(f"icmp slt i64 {THREAD_NUMBER}, {total}")
+        if_then(self.ir, has_work, lambda: body(THREAD_NUMBER))
+
+    def for_each_warp(self, total: str, body: Callable[[str], None]) -> None:
+        """Let the first `total` warps do what `body` emits for a warp's number."""
+        number = int_op(self.ir, "udiv", THREAD_NUMBER, WARP)
+        has_work = self.ir.value(f"icmp slt i64 {number}, {total}")
+        if_then(self.ir, has_work, lambda: body(number))
+
+    def on_first_lane(self, body: Callable[[], None]) -> None:
+        """Let the first lane of a warp do what `body` emits."""
+        if_then(self.ir, self.ir.value(f"icmp eq i64 {self.lane()}, 0"), body)
+
+    def begin(self, number: str, axes: int, position: str) -> None:
+        """Set the indices of the first axes from their row-major number, and compute what is equal
+        for all that the thread computes.
         """
-        total = self.elements(axes)
-        has_element = self.ir.value(f"icmp slt i64 {THREAD_NUMBER}, {total}")
-        if_then(self.ir, has_element, lambda: body(THREAD_NUMBER))
+        self.set_indices(number, axes)
+        self.uniform_values = {}
+        uniform = [i for i, level in enumerate(self.kernel.levels) if level < 0]
+        self.compute(uniform, self.uniform_values, position, None)
 
     def elements(self, axes: int) -> str:
         """Return the number of indices of the first axes."""

@@ -1,12 +1,12 @@
 """Word tables: the few places in which the text of a thread differs between targets.
 
 Takes the text of a module in common words, hands on LLVM IR for one target. `HOST_WORDS` are those
-of x86-64, where the emulated device runs one thread of a block after another. `PTX_WORDS` are those
-of PTX by LLVM.
+of x86-64, where the emulated device runs the threads of a block as fibers
+(`native/threads/thread_blocks.h`), one after another where they never wait for each other.
+`PTX_WORDS` are those of PTX by LLVM.
 
->>> substitute("  %v1 = load pointer, ptr %v0", PTX_WORDS)  # doctest: +NORMALIZE_WHITESPACE
-'  %v1.global = load ptr addrspace(1), ptr %v0
-   %v1 = addrspacecast ptr addrspace(1) %v1.global to ptr'
+>>> substitute("  %v1 = load pointer, ptr %v0", PTX_WORDS).splitlines()[0]
+'  %v1.global = load ptr addrspace(1), ptr %v0'
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ COMMON = {
     ),
     "barrier": re.compile(r"^  barrier$", re.MULTILINE),
     "head": re.compile(
-        r"^thread (\w+) buffers (\d+) scalars (\d+) words (\d+) shared (\d+) (alone|waiting):$",
+        r"^thread (\w+) operands (\d+) sizes (\d+) scalars (\d+) words (\d+) shared (\d+)"
+        r" (alone|waiting):$",
         re.MULTILINE,
     ),
 }
 """The common words: a pointer to memory of the device is loaded; a lane reads the register of
 another one; all threads of a block wait for each other; a function begins, with its name, the
-number of its buffers, the word of its arguments where the scalars begin, the number of words, its
-shared bytes, and whether its threads wait.
+number of its operands, the words of its arguments where sizes and scalars begin and how many there
+are, its shared bytes, and whether its threads wait. Behind the operands of such a kernel the host
+has the address of what runs them; other targets leave the word empty.
 """
 
 
@@ -84,7 +86,7 @@ done:
 """,
     waiting=f"""define i64 @NAME({HOST_ARGUMENTS}, i64 %begin, i64 %end) {{
 entry:
-  %slot = getelementptr ptr, ptr %buffers, i64 BUFFERS
+  %slot = getelementptr ptr, ptr %buffers, i64 OPERANDS
   %runner = load ptr, ptr %slot
   %result = call i64 %runner(ptr @NAME.thread, {HOST_ARGUMENTS}, i64 %begin, i64 %end)
   ret i64 %result
@@ -106,7 +108,7 @@ PTX_WORDS = Words(
     head=f"""@NAME.shared = internal addrspace(3) global [SHARED x i8] poison, align 16
 define ptx_kernel void @NAME(ptr byval([WORDS x i64]) align 8 %buffers) #0 {{
 entry:
-  %sizes = getelementptr i64, ptr %buffers, i64 BUFFERS
+  %sizes = getelementptr i64, ptr %buffers, i64 SIZES
   %scalars = getelementptr i64, ptr %buffers, i64 SCALARS
   %status.slot = getelementptr i64, ptr %buffers, i64 STATUS
   %status.global = load ptr addrspace(1), ptr %status.slot
@@ -134,14 +136,12 @@ def substitute(text: str, words: Words) -> str:
     """Return a module in the words of a target."""
 
     def head(match: re.Match[str]) -> str:
-        name, buffers, scalars, count, shared, waits = match.groups()
-        parts = (
-            (words.waiting, words.head, words.waits)
-            if waits == "waiting"
-            else (words.alone, words.head)
-        )
-        values = {"NAME": name, "BUFFERS": buffers, "SCALARS": scalars, "WORDS": count}
-        values |= {"STATUS": str(int(count) - 1), "SHARED": shared}
+        *numbers, waits = match.groups()
+        parts = [words.alone, words.head]
+        if waits == "waiting":
+            parts = [words.waiting, words.head, words.waits]
+        names = "NAME", "OPERANDS", "SIZES", "SCALARS", "WORDS", "SHARED"
+        values = dict(zip(names, numbers, strict=True)) | {"STATUS": str(int(numbers[4]) - 1)}
         return re.sub("|".join(values), lambda word: values[word.group()], "".join(parts))
 
     for name in ("pointer", "shuffle", "barrier"):
