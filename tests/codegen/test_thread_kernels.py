@@ -8,44 +8,18 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold import _native
+from sampled_kernels import DEVICE, common_words, kernels_of
 from tenfold.codegen.simt.module import render_threads
 from tenfold.codegen.simt.verify_convergence import verify_convergence
 from tenfold.codegen.simt.words import HOST_WORDS, PTX_WORDS
-from tenfold.core.graph import Graph
-from tenfold.core.loop_ir import Kernel
 from tenfold.jit.ptx import ptx_of
-from tenfold.runtime.device import DEVICES
 from tenfold.testing import assert_equal_bits
 
 pytestmark = pytest.mark.cpu  # names its devices
 
-DEVICE = "emulated:0"
-
-
-def kernels_of(*arrays: tn.Array) -> list[Kernel]:
-    """The kernels of pending arrays on the device."""
-    plan = DEVICES[DEVICE].plan(Graph.of([_native.node_of(array) for array in arrays]))
-    assert plan is not None
-    launches = [step.launch for step in plan.steps if step.launch is not None]
-    return [launch.kernel for launch in launches]
-
 
 def on_device(values: np.ndarray) -> tn.Array:
     return tn.asarray(values, device=DEVICE)
-
-
-def common_words(text: str) -> list[str]:
-    """The functions of threads, without their heads, in the words that all targets have."""
-    text = re.sub(r"(%\S+)\.global = load ptr addrspace\(1\), ptr (\S+)\n +\1 = addrspacecast.*",
-                  r"\1 = load pointer, ptr \2", text)  # fmt: skip
-    text = re.sub(r"load ptr, ptr", "load pointer, ptr", text)
-    text = re.sub(r"call i32 (%shuffle\(ptr %status, |@llvm.nvvm.shfl.sync.idx.i32\(i32 -1, )"
-                  r"(i32 \S+, i32 [^\s,)]+)(, i32 31)?\)", r"shuffle \2", text)  # fmt: skip
-    text = re.sub(r"call void (%barrier\(ptr %status\)|@llvm.nvvm.barrier.*)", "barrier", text)
-    head = r"(%unit = add i64 %block.first, %thread.wide|\.thread\(.*i64 %unit\) \{\nentry:)\n"
-    head += r"( *%(?:shuffle|barrier)(?:.slot)? = .*\n)*"
-    return [re.split(r"\n\}", body)[0] for body in re.split(head, text)[3::3]]
 
 
 def complex_values(dtype: str) -> np.ndarray:
@@ -68,6 +42,7 @@ def samples() -> list[tn.Array]:
         tn.sum(x, axis=0),
         tn.argmax(on_device(np.tile(X, (2, 20000))), axis=1),
         tn.var(on_device(complex_values("complex128"))),
+        on_device(np.ones((20, 40))) + tn.matrix_transpose(on_device(np.ones((40, 20)))),
     ]
 
 
@@ -83,7 +58,7 @@ def test_text_of_the_host_and_of_ptx_differ_in_their_words_alone(number: int) ->
         assert len(host) == len(kernel.functions)
         assert host == ptx
         assert "store" in host[0]
-        assert kernel.waits == any("shuffle" in line for line in host)
+        assert kernel.waits == any(" shuffle " in each or "  barrier" in each for each in host)
 
 
 @pytest.mark.parametrize("number", range(len(samples())))
@@ -196,3 +171,36 @@ def test_shuffle_below_a_branch_on_the_lane_is_refused() -> None:
     end = end.replace("\n", "\n  br label %right\nright:\n", 1)
     with pytest.raises(tn.errors.VerifyError, match=r"a shuffle depends on %odd.*within a warp"):
         verify_convergence(begin + odd + end)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float16", "float32", "complex64", "complex128"])
+def test_transpose_through_shared_memory_has_the_bits_of_the_processor(dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    for shape in ((16, 16), (33, 70), (3, 40, 65), (2, 3, 32, 64)):
+        values = (rng.standard_normal((*shape[:-2], shape[-1], shape[-2])) * 3).astype(dtype)
+        other = (rng.standard_normal(shape) * 3).astype(dtype)
+        results = []
+        for device in (DEVICE, "cpu"):
+            x, y = tn.asarray(values, device=device), tn.asarray(other, device=device)
+            turned = tn.matrix_transpose(x)
+            pending = turned & y if dtype == "bool" else turned * y + turned
+            if device == DEVICE:
+                (kernel,) = kernels_of(pending)
+                assert kernel.traversal == "tiled"
+                assert verify_convergence(render_threads(kernel, HOST_WORDS)) == 1
+            results.append(np.asarray(pending))
+        assert_equal_bits(*results)
+
+
+def test_operands_that_shared_memory_has_no_room_for_are_read_directly() -> None:
+    rng = np.random.default_rng(2)
+    values = [rng.standard_normal((40, 64)) + 1j for _ in range(4)]
+    results = []
+    for device in (DEVICE, "cpu"):
+        first, *others = [tn.matrix_transpose(tn.asarray(v, device=device)) for v in values]
+        pending = sum(others, first) + tn.asarray(np.ones((64, 40)), device=device)
+        if device == DEVICE:
+            (kernel,) = kernels_of(pending)
+            assert (len(kernel.transposed_operands), len(kernel.staged_operands)) == (4, 2)
+        results.append(np.asarray(pending))
+    assert_equal_bits(*results)

@@ -154,6 +154,11 @@ class KernelForm(StrEnum):
         return self.startswith("scatter")
 
 
+SHARED_BYTES = 48 << 10
+"""The memory that the threads of a block share at most."""
+SHARED_PITCH = LANES + 1
+"""Elements from one row of a shared tile to the next: the elements of a column are in different
+banks."""
 THREAD_FORMS = frozenset((KernelForm.MAP, KernelForm.ROW, KernelForm.COLUMN, KernelForm.SPLIT))
 """The forms that threads of a device compute; others are left to the processor."""
 
@@ -201,7 +206,7 @@ class Kernel:
     @cached
     def transposed_operands(self) -> tuple[int, ...]:
         """The operands that are contiguous along the axis before the packet axis."""
-        if self.form is not KernelForm.MAP or self.block:
+        if self.form is not KernelForm.MAP:
             return ()
         steps = [operand.steps[-2:] for operand in self.operands]
         return tuple(number for number, operand_steps in enumerate(steps) if operand_steps == "1s")
@@ -239,7 +244,18 @@ class Kernel:
     @property
     def shared_bytes(self) -> int:
         """The bytes of memory that the threads of a block share."""
-        return 0
+        sizes = [self.operands[number].dtype.itemsize for number in self.staged_operands]
+        return sum(sizes) * LANES * SHARED_PITCH
+
+    @cached
+    def staged_operands(self) -> tuple[int, ...]:
+        """The transposed operands that the threads of a block read together: as many as fit."""
+        staged: list[int] = []
+        left = SHARED_BYTES if self.block else 0
+        for number in self.transposed_operands:
+            left -= self.operands[number].dtype.itemsize * LANES * SHARED_PITCH
+            staged += [number] if left >= 0 else []
+        return tuple(staged)
 
     @property
     def waits(self) -> bool:

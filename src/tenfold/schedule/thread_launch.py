@@ -27,8 +27,11 @@ def thread_kernel(kernel: Kernel, block: int) -> Kernel:
 
 def num_threads(kernel: Kernel, lengths: Sequence[int]) -> int:
     """Return the threads of a launch: one for each element or column, a warp for each row or block
-    of a row.
+    of a row, a block for each tile.
     """
+    if kernel.transposed_operands:
+        tiles = -(-lengths[-2] // LANES) * -(-lengths[-1] // LANES)
+        return product(lengths[:-2]) * tiles * kernel.block
     if kernel.form is KernelForm.COLUMN:
         return product(lengths[:-2]) * lengths[-1]
     if kernel.form is KernelForm.MAP:

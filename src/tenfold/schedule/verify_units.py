@@ -230,6 +230,15 @@ def _threads_of_map(space: LaunchSpace) -> UnitLayout:
     return product(space.lengths), 0, (), 0, 0
 
 
+def _blocks_of_tiles(space: LaunchSpace) -> UnitLayout:
+    tiles = -(-space.lengths[-2] // LANES) * -(-space.lengths[-1] // LANES)
+    sizes = [
+        space.kernel.operands[number].dtype.itemsize for number in space.kernel.staged_operands
+    ]
+    shared = sum(sizes) * LANES * (LANES + 1)
+    return product(space.lengths[:-2]) * tiles * space.kernel.block, shared, (), 0, 0
+
+
 def _threads_of_columns(space: LaunchSpace) -> UnitLayout:
     return product(space.lengths[:-2]) * space.lengths[-1], 0, (), 0, 0
 
@@ -245,6 +254,7 @@ def _warps_of_blocks(space: LaunchSpace) -> UnitLayout:
 
 THREAD_UNITS: Mapping[str, Callable[[LaunchSpace], UnitLayout]] = {
     KernelForm.MAP: _threads_of_map,
+    "tiled": _blocks_of_tiles,
     KernelForm.ROW: _warps_of_rows,
     KernelForm.COLUMN: _threads_of_columns,
     KernelForm.SPLIT: _warps_of_blocks,

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from tenfold.codegen.llvm.loop_emitter import int_op
 from tenfold.codegen.llvm.module_emitter import sections_of, with_formulas
 from tenfold.codegen.llvm.simd_emitter import SimdEmitter
-from tenfold.codegen.simt import warp_reduce
+from tenfold.codegen.simt import shared_tile, warp_reduce
 from tenfold.codegen.simt.thread_emitter import ThreadEmitter
 from tenfold.codegen.simt.words import Words, substitute
 from tenfold.core.loop_ir import Kernel, KernelForm
@@ -62,7 +62,10 @@ def _thread(name: str, kernel: Kernel, ir: SimdEmitter) -> str:
 
 
 def _element(emitter: ThreadEmitter) -> None:
-    """A thread computes the element of its number."""
+    """A thread computes the element of its number, a block a tile."""
+    if emitter.kernel.transposed_operands:
+        shared_tile.tile(emitter)
+        return
     ir, last, pass_ = emitter.ir, emitter.kernel.axes - 1, warp_reduce.FoldPass(emitter, 0)
 
     def compute(number: str) -> None:
@@ -70,7 +73,8 @@ def _element(emitter: ThreadEmitter) -> None:
         if last:
             position = int_op(ir, "urem", number, emitter.length(last))
             outer = int_op(ir, "udiv", number, emitter.length(last))
-        emitter.begin(outer, last, position)
+        emitter.set_indices(outer, last)
+        emitter.begin(position)
         pass_.element(position)
 
     emitter.for_each_thread(emitter.elements(last + 1), compute)

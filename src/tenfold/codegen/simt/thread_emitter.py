@@ -59,11 +59,14 @@ class ThreadEmitter(FunctionEmitter):
         """Let the first lane of a warp do what `body` emits."""
         if_then(self.ir, self.ir.value(f"icmp eq i64 {self.lane()}, 0"), body)
 
-    def begin(self, number: str, axes: int, position: str) -> None:
-        """Set the indices of the first axes from their row-major number, and compute what is equal
-        for all that the thread computes.
-        """
-        self.set_indices(number, axes)
+    def set_index(self, axis: int, index: str) -> None:
+        """Set the index of an axis below the last one."""
+        self.indices[axis] = index
+        axes = self.kernel.axes - 1
+        self.pointers = [self._strided_pointer(number, axes) for number in range(len(self.buffers))]
+
+    def begin(self, position: str) -> None:
+        """Compute what is equal for all that the thread computes."""
         self.uniform_values = {}
         uniform = [i for i, level in enumerate(self.kernel.levels) if level < 0]
         self.compute(uniform, self.uniform_values, position, None)

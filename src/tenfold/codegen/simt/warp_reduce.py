@@ -90,7 +90,8 @@ def row(emitter: ThreadEmitter) -> None:
     ir, kernel, last = emitter.ir, emitter.kernel, emitter.kernel.axes - 1
 
     def compute(number: str) -> None:
-        emitter.begin(number, last, "0")
+        emitter.set_indices(number, last)
+        emitter.begin("0")
         lane, length = emitter.lane(), emitter.length(last)
         for pass_ in [FoldPass(emitter, i) for i in range(kernel.passes)]:
             if not pass_.folds:
@@ -109,7 +110,8 @@ def split(emitter: ThreadEmitter) -> None:
     blocks = _blocks(emitter, emitter.length(last))
 
     def compute(number: str) -> None:
-        emitter.begin(int_op(ir, "udiv", number, blocks), last, "0")
+        emitter.set_indices(int_op(ir, "udiv", number, blocks), last)
+        emitter.begin("0")
         totals = _fold_block(pass_, int_op(ir, "urem", number, blocks))
         packets = [packet for total in totals for packet in total]
         pointers = emitter.total_pointers([packet.dtype for packet in packets], number)
@@ -130,7 +132,8 @@ def finish(emitter: ThreadEmitter) -> None:
     chunks = _blocks(emitter, count)
 
     def compute(number: str) -> None:
-        emitter.begin(number, last, "0")
+        emitter.set_indices(number, last)
+        emitter.begin("0")
         counters, first = pass_.counters(BLOCK_LEVELS), int_op(ir, "mul", number, count)
 
         def insert(chunk: str) -> None:
@@ -151,7 +154,8 @@ def column(emitter: ThreadEmitter) -> None:
 
     def compute(number: str) -> None:
         position = int_op(ir, "urem", number, emitter.length(last))
-        emitter.begin(int_op(ir, "udiv", number, emitter.length(last)), folded, position)
+        emitter.set_indices(int_op(ir, "udiv", number, emitter.length(last)), folded)
+        emitter.begin(position)
         length = emitter.length(folded)
         for pass_ in [FoldPass(emitter, i) for i in range(kernel.passes)]:
 
