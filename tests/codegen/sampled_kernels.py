@@ -13,11 +13,15 @@ import numpy as np
 import tenfold as tn
 from movement_samples import called
 from tenfold import _native
+from tenfold.codegen.simt.thread_gemm import ThreadGemm
 from tenfold.core.graph import Graph
 from tenfold.core.loop_ir import Kernel
 from tenfold.core.op import OPS
 from tenfold.dtypes import DTYPES
 from tenfold.errors import ExplainedError
+from tenfold.inspect.product_text import compiled_by
+from tenfold.jit.program import Source, cache_key
+from tenfold.jit.ptx import ThreadKernel
 from tenfold.runtime.device import DEVICES
 
 DEVICE = "emulated:0"
@@ -28,10 +32,14 @@ FOLDS = (tn.sum, tn.max, tn.argmin, tn.any, tn.var)
 
 def kernels_of(*arrays: tn.Array) -> list[Kernel]:
     """The kernels of pending arrays on the device."""
+    return [source for source in sources_of(*arrays) if isinstance(source, Kernel)]
+
+
+def sources_of(*arrays: tn.Array) -> list[Source]:
+    """The kernels and products of pending arrays on the device."""
     plan = DEVICES[DEVICE].plan(Graph.of([_native.node_of(array) for array in arrays]))
     assert plan is not None
-    launches = [step.launch for step in plan.steps if step.launch is not None]
-    return [launch.kernel for launch in launches]
+    return [found[0] for step in plan.steps if (found := compiled_by(step)) is not None]
 
 
 def pending(shape: tuple[int, ...], dtype: np.dtype) -> tn.Array:
@@ -73,12 +81,12 @@ def expressions(dtype: np.dtype) -> Iterator[tn.Array]:
                 continue
 
 
-def all_kernels() -> list[Kernel]:
+def all_kernels() -> list[ThreadKernel]:
     """All different kernels, in an order that depends on each of them alone."""
-    kernels: dict[str, Kernel] = {}
+    kernels: dict[bytes, ThreadKernel] = {}
     for dtype in DTYPES.values():
         for expression in expressions(dtype):
-            if expression.device == DEVICE:
-                kernels.update({k.key: k for k in kernels_of(expression) if k.block})
-    by_digest = {hashlib.sha256(key.encode()).digest(): kernels[key] for key in kernels}
-    return [by_digest[digest] for digest in sorted(by_digest)]
+            for source in sources_of(expression) if expression.device == DEVICE else ():
+                if isinstance(source, ThreadGemm) or (isinstance(source, Kernel) and source.block):
+                    kernels[hashlib.sha256(cache_key(source).encode()).digest()] = source
+    return [kernels[digest] for digest in sorted(kernels)]

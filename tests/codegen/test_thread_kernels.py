@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from sampled_kernels import DEVICE, common_words, kernels_of
+from sampled_kernels import DEVICE, common_words, kernels_of, sources_of
 from tenfold.codegen.simt.module import render_threads
+from tenfold.codegen.simt.thread_gemm import ThreadGemm
 from tenfold.codegen.simt.verify_convergence import verify_convergence
 from tenfold.codegen.simt.words import HOST_WORDS, PTX_WORDS
-from tenfold.jit.ptx import ptx_of
+from tenfold.core.loop_ir import Kernel
+from tenfold.jit.ptx import ptx_of, ptx_source
 from tenfold.testing import assert_equal_bits
 
 pytestmark = pytest.mark.cpu  # names its devices
@@ -204,3 +206,49 @@ def test_operands_that_shared_memory_has_no_room_for_are_read_directly() -> None
             assert (len(kernel.transposed_operands), len(kernel.staged_operands)) == (4, 2)
         results.append(np.asarray(pending))
     assert_equal_bits(*results)
+
+
+MATRICES = (
+    ((3, 4), (4, 5)),
+    ((70, 130), (130, 65)),
+    ((4, 5, 6), (4, 6, 70)),
+    ((2, 1, 65, 17), (3, 17, 64)),
+    ((80, 2, 3), (80, 3, 4)),
+    ((64, 0), (0, 5)),
+)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64", "complex128", "int8", "bool"])
+def test_product_has_the_bits_of_packet_code(dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    for shapes in MATRICES:
+        operands = []
+        for shape in shapes:
+            parts = [rng.standard_normal(shape) * 3 for _ in range(2)]
+            values = parts[0] + 1j * parts[1] if "complex" in dtype else parts[0]
+            operands.append(values.astype(dtype))
+        results = []
+        for device in (DEVICE, "cpu"):
+            x, y = (tn.asarray(each, device=device) for each in operands)
+            if device == DEVICE:
+                (kernel,) = [each for each in sources_of(x @ y) if not isinstance(each, Kernel)]
+                assert isinstance(kernel, ThreadGemm)
+                assert verify_convergence(kernel.text()) == 2
+                assert common_words(kernel.text()) == common_words(ptx_source(kernel))
+            turned = tn.matrix_transpose(x) + 0 if dtype != "bool" else tn.matrix_transpose(x)
+            results.append([np.asarray(x @ y), np.asarray(tn.matrix_transpose(turned) @ y)])
+        for found, expected in zip(*results, strict=True):
+            assert_equal_bits(found, expected)
+
+
+def test_scaled_product_with_an_addend_has_the_bits_of_packet_code() -> None:
+    rng = np.random.default_rng(4)
+    for dtype, factor in (("float64", 1), ("complex64", 1 + 1j)):
+        values = [(rng.standard_normal((70, 70)) * factor).astype(dtype) for _ in range(3)]
+        results = []
+        for device in (DEVICE, "cpu"):
+            x, y, z = (tn.asarray(each, device=device) for each in values)
+            pending = 2 * (tn.conj(x) @ y) - 3 * z, x @ tn.conj(y) + z.T
+            results.append([np.asarray(each) for each in pending])
+        for found, expected in zip(*results, strict=True):
+            assert_equal_bits(found, expected)

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from sampled_kernels import all_kernels, common_words
-from tenfold.codegen.simt.module import render_threads
-from tenfold.codegen.simt.words import HOST_WORDS, PTX_WORDS
-from tenfold.core.loop_ir import Kernel, KernelForm
-from tenfold.jit.ptx import ptx_of
+from tenfold.codegen.simt.thread_gemm import ThreadGemm
+from tenfold.core.loop_ir import KernelForm
+from tenfold.jit.program import source_of
+from tenfold.jit.ptx import ThreadKernel, ptx_of, ptx_source
+from tenfold.schedule.target import DEFAULT
 
 SAMPLE = 300
 EVERY = os.environ.get("TENFOLD_PTX") == "all"
@@ -27,7 +28,7 @@ PARTS = 20
 
 
 @pytest.fixture(scope="module")
-def kernels() -> list[Kernel]:
+def kernels() -> list[ThreadKernel]:
     found = all_kernels()
     assert len(found) > 2000
     return found if EVERY else found[:SAMPLE]
@@ -56,17 +57,17 @@ def assembled(ptxas: Path, folder: Path, text: str, processor: str) -> str:
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_ptx_has_the_text_of_the_host_is_assembled_and_rounds_each_operation(
-    processor: str, part: int, kernels: list[Kernel], ptxas: Path, tmp_path: Path
+    processor: str, part: int, kernels: list[ThreadKernel], ptxas: Path, tmp_path: Path
 ) -> None:
     for kernel in kernels[part::PARTS]:
         text = ptx_of(kernel, processor)
         for forbidden in (".approx", ".ftz", "min.NaN", "max.NaN"):
             assert forbidden not in text, kernel
         assert not re.search(r"\b(add|sub|mul|div|fma|sqrt)\.f(16|32|64)", text), kernel
-        source = render_threads(kernel, PTX_WORDS)
-        assert common_words(source) == common_words(render_threads(kernel, HOST_WORDS))
+        source = ptx_source(kernel)
+        assert common_words(source) == common_words(source_of(kernel, DEFAULT))
         assert text.count("fma.rn.") <= source.count("@llvm.fma."), kernel
         report = assembled(ptxas, tmp_path, text, processor)
-        if kernel.form is KernelForm.MAP:
+        if not isinstance(kernel, ThreadGemm) and kernel.form is KernelForm.MAP:
             spilled = re.findall(r"(\d+) bytes spill", report)
             assert set(spilled) == {"0"}, f"{kernel}\n{report}"

@@ -154,7 +154,7 @@ class KernelForm(StrEnum):
         return self.startswith("scatter")
 
 
-SHARED_BYTES = 48 << 10
+SHARED_MEMORY = 48 << 10
 """The memory that the threads of a block share at most."""
 SHARED_PITCH = LANES + 1
 """Elements from one row of a shared tile to the next: the elements of a column are in different
@@ -251,7 +251,7 @@ class Kernel:
     def staged_operands(self) -> tuple[int, ...]:
         """The transposed operands that the threads of a block read together: as many as fit."""
         staged: list[int] = []
-        left = SHARED_BYTES if self.block else 0
+        left = SHARED_MEMORY if self.block else 0
         for number in self.transposed_operands:
             left -= self.operands[number].dtype.itemsize * LANES * SHARED_PITCH
             staged += [number] if left >= 0 else []
