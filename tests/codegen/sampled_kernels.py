@@ -13,7 +13,7 @@ import numpy as np
 import tenfold as tn
 from movement_samples import called
 from tenfold import _native
-from tenfold.codegen.simt.thread_gemm import ThreadGemm
+from tenfold.codegen.simt.thread_product import ThreadProduct
 from tenfold.core.graph import Graph
 from tenfold.core.loop_ir import Kernel
 from tenfold.core.op import OPS
@@ -87,6 +87,9 @@ def all_kernels() -> list[ThreadKernel]:
     for dtype in DTYPES.values():
         for expression in expressions(dtype):
             for source in sources_of(expression) if expression.device == DEVICE else ():
-                if isinstance(source, ThreadGemm) or (isinstance(source, Kernel) and source.block):
+                if isinstance(source, ThreadProduct) or (
+                    isinstance(source, Kernel) and source.block
+                ):
+                    assert isinstance(source, ThreadKernel)
                     kernels[hashlib.sha256(cache_key(source).encode()).digest()] = source
     return [kernels[digest] for digest in sorted(kernels)]

@@ -12,8 +12,8 @@ from sampled_kernels import DEVICE, common_words, kernels_of, sources_of
 from tenfold.codegen.simt.module import render_threads
 from tenfold.codegen.simt.thread_gemm import ThreadGemm
 from tenfold.codegen.simt.verify_convergence import verify_convergence
+from tenfold.codegen.simt.warp_dot import WarpDot
 from tenfold.codegen.simt.words import HOST_WORDS, PTX_WORDS
-from tenfold.core.loop_ir import Kernel
 from tenfold.jit.ptx import ptx_of, ptx_source
 from tenfold.testing import assert_equal_bits
 
@@ -231,12 +231,33 @@ def test_product_has_the_bits_of_packet_code(dtype: str) -> None:
         for device in (DEVICE, "cpu"):
             x, y = (tn.asarray(each, device=device) for each in operands)
             if device == DEVICE:
-                (kernel,) = [each for each in sources_of(x @ y) if not isinstance(each, Kernel)]
-                assert isinstance(kernel, ThreadGemm)
+                (kernel,) = [k for k in sources_of(x @ y) if isinstance(k, ThreadGemm)]
                 assert verify_convergence(kernel.text()) == 2
                 assert common_words(kernel.text()) == common_words(ptx_source(kernel))
             turned = tn.matrix_transpose(x) + 0 if dtype != "bool" else tn.matrix_transpose(x)
             results.append([np.asarray(x @ y), np.asarray(tn.matrix_transpose(turned) @ y)])
+        for found, expected in zip(*results, strict=True):
+            assert_equal_bits(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64", "complex128", "int8", "bool"])
+def test_product_of_vectors_has_the_bits_of_packet_code(dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    for k in (1, 7, 8, 33, 64, 130, 1000):
+        parts = [rng.standard_normal((3, k)) * 3 for _ in range(4)]
+        complex_parts = "complex" in dtype
+        a, b = (
+            (p + 1j * q if complex_parts else p).astype(dtype) for p, q in (parts[:2], parts[2:])
+        )
+        results = []
+        for device in (DEVICE, "cpu"):
+            x, y = tn.asarray(a, device=device), tn.asarray(b, device=device)
+            pending = [x[0] @ y[0], x @ y[1], x.T[:, 0] @ y[2][::-1], tn.vecdot(x, y)]
+            if device == DEVICE:
+                (kernel,) = [k for k in sources_of(pending[0]) if isinstance(k, WarpDot)]
+                assert common_words(kernel.text()) == common_words(ptx_source(kernel))
+                verify_convergence(kernel.text())
+            results.append([np.asarray(each) for each in pending])
         for found, expected in zip(*results, strict=True):
             assert_equal_bits(found, expected)
 
@@ -248,7 +269,8 @@ def test_scaled_product_with_an_addend_has_the_bits_of_packet_code() -> None:
         results = []
         for device in (DEVICE, "cpu"):
             x, y, z = (tn.asarray(each, device=device) for each in values)
-            pending = 2 * (tn.conj(x) @ y) - 3 * z, x @ tn.conj(y) + z.T
+            pending = [2 * (tn.conj(x) @ y) - 3 * z, x @ tn.conj(y) + z.T]
+            pending += [2 * (tn.conj(x) @ y[0]) - z[1], x[0] @ tn.conj(y[1])]
             results.append([np.asarray(each) for each in pending])
         for found, expected in zip(*results, strict=True):
             assert_equal_bits(found, expected)

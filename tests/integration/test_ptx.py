@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sampled_kernels import all_kernels, common_words
-from tenfold.codegen.simt.thread_gemm import ThreadGemm
+from tenfold.codegen.simt.thread_product import ThreadProduct
 from tenfold.core.loop_ir import KernelForm
 from tenfold.jit.program import source_of
 from tenfold.jit.ptx import ThreadKernel, ptx_of, ptx_source
@@ -68,6 +68,6 @@ def test_ptx_has_the_text_of_the_host_is_assembled_and_rounds_each_operation(
         assert common_words(source) == common_words(source_of(kernel, DEFAULT))
         assert text.count("fma.rn.") <= source.count("@llvm.fma."), kernel
         report = assembled(ptxas, tmp_path, text, processor)
-        if not isinstance(kernel, ThreadGemm) and kernel.form is KernelForm.MAP:
+        if not isinstance(kernel, ThreadProduct) and kernel.form is KernelForm.MAP:
             spilled = re.findall(r"(\d+) bytes spill", report)
             assert set(spilled) == {"0"}, f"{kernel}\n{report}"

@@ -21,7 +21,7 @@ from functools import cache
 from typing import Any
 
 from tenfold.codegen.simt.module import render_threads
-from tenfold.codegen.simt.thread_gemm import ThreadGemm
+from tenfold.codegen.simt.thread_product import ThreadProduct
 from tenfold.codegen.simt.words import PTX_WORDS
 from tenfold.core.loop_ir import Kernel
 from tenfold.errors import CompileError
@@ -29,13 +29,13 @@ from tenfold.jit import llvm_bindings
 from tenfold.jit.program import OPTIMISED
 
 TRIPLE = "nvptx64-nvidia-cuda"
-ThreadKernel = Kernel | ThreadGemm
+ThreadKernel = Kernel | ThreadProduct
 """What has a form for threads."""
 
 
 def ptx_source(kernel: ThreadKernel) -> str:
     """Return the LLVM IR of a kernel, from which PTX is made."""
-    if isinstance(kernel, ThreadGemm):
+    if isinstance(kernel, ThreadProduct):
         return kernel.thread_text(PTX_WORDS)
     return render_threads(kernel, PTX_WORDS)
 

@@ -118,8 +118,8 @@ def choose_product(
         if scaled and half != scaled.half:
             reason = reason.replace("triangle", "triangle, or the upper, as is found when it runs")
     else:
-        known = _dot(form, target) if target.block else _small(form, target) or _dot(form, target)
-        routine, reason = known or _threads(form, target) or _full_routine(form, target)
+        known = _threads(form, target) or _small(form, target) or _dot(form, target)
+        routine, reason = known or _full_routine(form, target)
     assumed = scaled and scaled._replace(half=half)
     width = target.simd.register_bytes
     return ProductChoice(routine, reason, form, width, (x1, x2), assumed, order)
@@ -218,9 +218,11 @@ def _dot(form: ProductForm, target: Target) -> tuple[str, str] | None:
 
 
 def _threads(form: ProductForm, target: Target) -> tuple[str, str] | None:
-    """Tiles by blocks of threads, on a device that has them."""
+    """Numbers by warps, or tiles by blocks of threads, on a device that has them."""
     if not target.block or form.sums.lengths:
         return None
+    if (dot := _dot(form, target)) is not None:
+        return "warps", dot[1]
     return "threads", f"{form.m * form.k * form.n:,} multiply-adds, tiles by blocks of threads"
 
 

@@ -140,32 +140,37 @@ class ThreadEmitter(FunctionEmitter):
 
     def shuffle(self, packet: Packet, lane: str) -> Packet:
         """Emit the value that another lane of the warp has, by its number (i32)."""
-        ir, scalar, bits = self.ir, SCALARS[packet.dtype], 8 * packet.dtype.itemsize
-        value = packet.text
-        if scalar in ("float", "double"):
-            value = ir.value(f"bitcast {scalar} {value} to i{bits}")
-        width = 1 if packet.dtype == BOOL else bits
-        if width == 64:
-            high = ir.value(f"trunc i64 {ir.value(f'lshr i64 {value}, 32')} to i32")
-            low = ir.value(f"trunc i64 {value} to i32")
-            words = [ir.value(f"shuffle i32 {word}, i32 {lane}") for word in (low, high)]
-            low, high = (ir.value(f"zext i32 {word} to i64") for word in words)
-            value = ir.value(f"or i64 {low}, {ir.value(f'shl i64 {high}, 32')}")
-        else:
-            if width < 32:
-                value = ir.value(f"zext i{width} {value} to i32")
-            elif not value.startswith("%"):
-                value = ir.value(f"add i32 {value}, 0")
-            value = ir.value(f"shuffle i32 {value}, i32 {lane}")
-            if width < 32:
-                value = ir.value(f"trunc i32 {value} to i{width}")
-        if scalar in ("float", "double"):
-            value = ir.value(f"bitcast i{bits} {value} to {scalar}")
-        return packet._replace(text=value)
+        return shuffle(self.ir, packet, lane)
 
     def lane(self) -> str:
         """Return the number of the thread in its warp, i64."""
         return int_op(self.ir, "and", THREAD_NUMBER, WARP - 1)
 
 
-__all__ = ["THREAD_NUMBER", "ThreadEmitter"]
+def shuffle(ir: SimdEmitter, packet: Packet, lane: str) -> Packet:
+    """Emit the value that another lane of the warp has, by its number (i32)."""
+    scalar, bits = SCALARS[packet.dtype], 8 * packet.dtype.itemsize
+    value = packet.text
+    if scalar in ("float", "double"):
+        value = ir.value(f"bitcast {scalar} {value} to i{bits}")
+    width = 1 if packet.dtype == BOOL else bits
+    if width == 64:
+        high = ir.value(f"trunc i64 {ir.value(f'lshr i64 {value}, 32')} to i32")
+        low = ir.value(f"trunc i64 {value} to i32")
+        words = [ir.value(f"shuffle i32 {word}, i32 {lane}") for word in (low, high)]
+        low, high = (ir.value(f"zext i32 {word} to i64") for word in words)
+        value = ir.value(f"or i64 {low}, {ir.value(f'shl i64 {high}, 32')}")
+    else:
+        if width < 32:
+            value = ir.value(f"zext i{width} {value} to i32")
+        elif not value.startswith("%"):
+            value = ir.value(f"add i32 {value}, 0")
+        value = ir.value(f"shuffle i32 {value}, i32 {lane}")
+        if width < 32:
+            value = ir.value(f"trunc i32 {value} to i{width}")
+    if scalar in ("float", "double"):
+        value = ir.value(f"bitcast i{bits} {value} to {scalar}")
+    return packet._replace(text=value)
+
+
+__all__ = ["THREAD_NUMBER", "ThreadEmitter", "shuffle"]

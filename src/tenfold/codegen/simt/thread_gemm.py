@@ -5,23 +5,20 @@ slab of 16 columns of x1 and rows of x2 is read into shared memory and widened t
 thread adds its products in increasing order of k, in one accumulator for each sum, as the packet
 code does (`codegen/gemm/emitter.py`), and so has its bits.
 
+>>> from tenfold.codegen.gemm.emitter import Arithmetic
 >>> from tenfold.dtypes import FLOAT32
 >>> print(ThreadGemm(Arithmetic(FLOAT32, 64)))
-product of threads x1 @ x2 of float32, stack of 0 axes
+tiles of products by threads: x1 @ x2 of float32, stack of 0 axes
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
 from tenfold.codegen.gemm.emitter import (
-    ADDEND_NOTES,
-    Arithmetic,
     addend_sizes,
     offset_ptr,
-    read_stack,
     stack_pointers,
     stack_sizes,
     strided_ptr,
@@ -35,7 +32,8 @@ from tenfold.codegen.llvm.loop_emitter import (
     int_op,
 )
 from tenfold.codegen.llvm.simd_emitter import Packet, llvm_type
-from tenfold.codegen.simt.words import BLOCK_THREADS, HOST_WORDS, Words, substitute
+from tenfold.codegen.simt.thread_product import ProductEmitter, ThreadProduct
+from tenfold.codegen.simt.words import BLOCK_THREADS
 
 TILE_ROWS = 64
 """Rows and columns of the tile of a block."""
@@ -50,22 +48,10 @@ PITCHES = SLAB + 1, TILE_ROWS + 1
 
 
 @dataclass(frozen=True)
-class ThreadGemm:
+class ThreadGemm(ThreadProduct):
     """Products of a stack of matrices, with any strides."""
 
-    arithmetic: Arithmetic
-    axes: int = 0
-    conjugated: bool = False
-    second_conjugated: bool = False
-    scaled: bool = False
-    addend: str = ""
-
-    def __str__(self) -> str:
-        x1 = "conj(x1)" if self.conjugated else "x1"
-        x2 = "conj(x2)" if self.second_conjugated else "x2"
-        text = f"{'alpha * ' * self.scaled}{x1} @ {x2}{ADDEND_NOTES[self.addend]}"
-        dtype = self.arithmetic.dtype
-        return f"product of threads {text} of {dtype}, stack of {self.axes} axes"
+    noun = "tiles of products"
 
     @property
     def sizes(self) -> tuple[str, ...]:
@@ -80,13 +66,9 @@ class ThreadGemm:
         element = self.arithmetic.components * self.arithmetic.sum_dtype.itemsize
         return (TILE_ROWS * PITCHES[0] + SLAB * PITCHES[1]) * element
 
-    def text(self) -> str:
-        """Return its module for the emulated device."""
-        return self.thread_text(HOST_WORDS)
-
-    def thread_text(self, words: Words) -> str:
-        """Return its module in the words of a target."""
-        return substitute(_Emitter(self).common_text(), words)
+    def common_text(self) -> str:
+        """Return its module in common words."""
+        return _TileEmitter(self).common_text()
 
     @staticmethod
     def threads(count: int, m: int, n: int) -> int:
@@ -94,28 +76,15 @@ class ThreadGemm:
         return count * -(-m // TILE_ROWS) * -(-n // TILE_ROWS) * BLOCK_THREADS
 
 
-class _Emitter:
+class _TileEmitter(ProductEmitter):
     def __init__(self, kernel: ThreadGemm) -> None:
-        self.kernel, self.arithmetic = kernel, kernel.arithmetic
-        self.ir = ir = self.arithmetic.new_emitter()
-        self.components, self.dtype = self.arithmetic.components, self.arithmetic.sum_dtype
-        self.itemsize = self.arithmetic.dtype.itemsize
-        added = bool(kernel.addend)
-        slots = [ir.value(f"getelementptr i64, ptr %buffers, i64 {i}") for i in range(3 + added)]
-        self.buffers = [ir.value(f"load pointer, ptr {slot}") for slot in slots]
-        self.stack = read_stack(ir, kernel.axes, 2 + added)
-        first = len(self.stack) * (3 + added)
-        names = kernel.sizes[first:]
-        self.size = {name: self._size(first + i) for i, name in enumerate(names)}
-        self.thread = int_op(ir, "and", "%unit", BLOCK_THREADS - 1)
-
-    def _size(self, number: int) -> str:
-        slot = self.ir.value(f"getelementptr i64, ptr %sizes, i64 {number}")
-        return self.ir.value(f"load i64, ptr {slot}, align 8")
+        super().__init__(kernel)
+        self.thread = int_op(self.ir, "and", "%unit", BLOCK_THREADS - 1)
+        self.row = self.column = "0"
 
     def common_text(self) -> str:
         """Emit the module in common words."""
-        kernel, ir, size = self.kernel, self.ir, self.size
+        ir, size = self.ir, self.size
         number = int_op(ir, "udiv", "%unit", BLOCK_THREADS)
         begins = []
         for name in ("n", "m"):
@@ -136,13 +105,7 @@ class _Emitter:
         for place, (i, j) in enumerate(product(RUNS, RUNS)):
             begin = place * self.components
             self._store(i, j, sums[begin : begin + self.components], rows, "".join(addend))
-        operands = len(self.buffers)
-        scalars = operands + 1 + len(kernel.sizes)
-        numbers = 2 * (bool(kernel.scaled) + bool(kernel.addend))
-        head = f"thread kernel operands {operands} sizes {operands + 1} scalars {scalars}"
-        head += f" words {scalars + numbers + 1} shared {kernel.shared_bytes} waiting:"
-        lines = [head, *ir.lines, "  ret void", "}", *ir.declarations.values(), ""]
-        return f"; {kernel}\n" + "\n".join(lines)
+        return self.module()
 
     def _add_slab(self, slab: str, sums: Accumulator, x1: str, x2: str) -> Accumulator:
         """Read a slab of both operands, and add its products."""
@@ -160,7 +123,7 @@ class _Emitter:
         def add(depth: str, sums: Accumulator) -> Accumulator:
             x = [self._read(0, int_op(ir, "add", row, SIDE * i), depth) for i in RUNS]
             y = [self._read(1, depth, int_op(ir, "add", column, SIDE * j)) for j in RUNS]
-            columns, lanes = [self._packet(scalars) for scalars in y], self.components
+            columns, lanes = [self.packet(scalars) for scalars in y], self.components
             factors = [
                 [ir.broadcast(Packet(part, self.dtype, 1), lanes) for part in scalars]
                 for scalars in x
@@ -197,7 +160,7 @@ class _Emitter:
             source = strided_ptr(ir, pointer, at_row, self.size[f"row of {name}"])
             source = strided_ptr(ir, source, at_column, self.size[f"column of {name}"])
             target = self._shared(number, row[1], column[1])
-            for part, value in enumerate(self._load(source)):
+            for part, value in enumerate(self.load(source)):
                 size, type_ = self.dtype.itemsize, llvm_type(self.dtype, 1)
                 place = offset_ptr(ir, target, part * size)
                 ir.line(f"store {type_} {value}, ptr {place}, align {size}")
@@ -218,61 +181,21 @@ class _Emitter:
         places = [offset_ptr(ir, pointer, part * size) for part in range(self.components)]
         return [ir.value(f"load {type_}, ptr {place}, align {size}") for place in places]
 
-    def _load(self, pointer: str) -> list[str]:
-        """Read the scalars of an element of an operand, and widen them."""
-        ir, dtype = self.ir, self.arithmetic.scalar_dtype
-        type_, size = llvm_type(dtype, 1), dtype.itemsize
-        places = [offset_ptr(ir, pointer, part * size) for part in range(self.components)]
-        loaded = [ir.value(f"load {type_}, ptr {place}, align {size}") for place in places]
-        return [self.arithmetic.widen(ir, value, 1) for value in loaded]
-
-    def _packet(self, scalars: Sequence[str]) -> str:
-        """Return the scalars of an element as a packet."""
-        if self.components == 1:
-            return scalars[0]
-        scalar, type_, packet = llvm_type(self.dtype, 1), llvm_type(self.dtype, 2), "poison"
-        for i, value in enumerate(scalars):
-            packet = self.ir.value(f"insertelement {type_} {packet}, {scalar} {value}, i64 {i}")
-        return packet
-
-    def _scaled(self, packet: str, offset: int) -> str:
-        """Multiply a packet by a scalar of the launch."""
-        factors = [
-            self.ir.broadcast(Packet(part, self.dtype, 1), self.components)
-            for part in self._load(offset_ptr(self.ir, "%scalars", offset))
-        ]
-        return self.arithmetic.scale(self.ir, packet, factors, self.components)
-
     def _store(self, i: int, j: int, sums: Accumulator, rows: str, x3: str) -> None:
-        """Store an element of the tile: its sums combined and scaled, plus the addend."""
-        ir, arithmetic, lanes = self.ir, self.arithmetic, self.components
+        """Store an element of the tile."""
+        ir = self.ir
         row, column = (int_op(ir, each, self.thread, SIDE) for each in ("udiv", "urem"))
         row = int_op(ir, "add", self.row, int_op(ir, "add", row, SIDE * i))
         column = int_op(ir, "add", self.column, int_op(ir, "add", column, SIDE * j))
 
         def store() -> None:
-            texts = [packet.text for packet in sums]
-            if self.kernel.second_conjugated:
-                texts = [arithmetic.conjugate(ir, text, lanes) for text in texts]
-            value = arithmetic.combine_components(ir, texts, lanes, self.kernel.conjugated)
-            value = self._scaled(value, 0) if self.kernel.scaled else value
+            source = ""
             if x3:
                 step = self.size.get("column of x3", self.itemsize)
                 source = strided_ptr(ir, x3, row, self.size["row of x3"])
-                addend = self._packet(self._load(strided_ptr(ir, source, column, step)))
-                value = arithmetic.add(ir, value, self._scaled(addend, 16), lanes)
-            value = arithmetic.narrow(ir, value, lanes)
+                source = strided_ptr(ir, source, column, step)
             number = int_op(ir, "mul", int_op(ir, "add", rows, row), self.size["n"])
-            number = int_op(ir, "add", number, column)
-            target = strided_ptr(ir, self.buffers[2], number, self.itemsize)
-            type_, size = llvm_type(arithmetic.scalar_dtype, 1), arithmetic.scalar_dtype.itemsize
-            packet_type = llvm_type(arithmetic.scalar_dtype, lanes)
-            for part in range(lanes):
-                text = value
-                if lanes > 1:
-                    text = ir.value(f"extractelement {packet_type} {value}, i64 {part}")
-                place = offset_ptr(ir, target, part * size)
-                ir.line(f"store {type_} {text}, ptr {place}, align {size}")
+            self.finish([packet.text for packet in sums], int_op(ir, "add", number, column), source)
 
         inside = [
             ir.value(f"icmp slt i64 {at}, {self.size[name]}")

@@ -34,6 +34,7 @@ from tenfold.codegen.gemm.dot import DotProduct
 from tenfold.codegen.gemm.small import SmallGemm
 from tenfold.codegen.gemm.syrk_trmm import SyrkTrmm
 from tenfold.codegen.simt.thread_gemm import ThreadGemm
+from tenfold.codegen.simt.warp_dot import WarpDot
 from tenfold.core.shape_rules import product
 from tenfold.core.strided_overlap import StridedRegion
 from tenfold.errors import VerifyError
@@ -117,10 +118,11 @@ def _parse_sizes(step: ProductStep) -> LaunchSizes:
     stack = axes(kernel.axes, 3 + added)
     sums = axes(kernel.sums, 3) if isinstance(kernel, (BlockedGemm, DotProduct)) else []
     count = product(axis[0] for axis in stack)
-    if isinstance(kernel, DotProduct):
-        k, first_stride, second_stride = sizes
+    if isinstance(kernel, (DotProduct, WarpDot)):
+        k, first_stride, second_stride, *_ = sizes
         first, second = (0, first_stride), (second_stride, 0)
-        return LaunchSizes(stack, sums, 1, 1, k, first, second, (0, 0), count)
+        units = count * (32 if isinstance(kernel, WarpDot) else 1)
+        return LaunchSizes(stack, sums, 1, 1, k, first, second, (0, 0), units)
     if isinstance(kernel, BlasGemm):
         m, n, k, *leading, panel = [*sizes[:5], sizes[-1]]
         third = (sizes[5], sizes[6]) if added else (0, 0)
