@@ -16,13 +16,15 @@ from tenfold import _native
 from tenfold.codegen.simt.thread_product import ThreadProduct
 from tenfold.core.graph import Graph
 from tenfold.core.loop_ir import Kernel
-from tenfold.core.op import OPS
+from tenfold.core.op import OPS, Operation
 from tenfold.dtypes import DTYPES
 from tenfold.errors import ExplainedError
 from tenfold.inspect.product_text import compiled_by
 from tenfold.jit.program import Source, cache_key
 from tenfold.jit.ptx import ThreadKernel
+from tenfold.rule_registry import optimise_graph
 from tenfold.runtime.device import DEVICES
+from tenfold.schedule.schedule_ir import Step
 
 DEVICE = "emulated:0"
 LAYOUTS = (((64, 96), None), ((64, 96), 0), ((64, 96), 1), ((2, 70000), 1), ((3, 40, 50), 1))
@@ -37,9 +39,15 @@ def kernels_of(*arrays: tn.Array) -> list[Kernel]:
 
 def sources_of(*arrays: tn.Array) -> list[Source]:
     """The kernels and products of pending arrays on the device."""
-    plan = DEVICES[DEVICE].plan(Graph.of([_native.node_of(array) for array in arrays]))
+    return [found[0] for step in steps_of(*arrays) if (found := compiled_by(step)) is not None]
+
+
+def steps_of(*arrays: tn.Array) -> tuple[Step, ...]:
+    """The steps of pending arrays on the device."""
+    graph, _ = optimise_graph(Graph.of([_native.node_of(array) for array in arrays]))
+    plan = DEVICES[DEVICE].plan(graph)
     assert plan is not None
-    return [found[0] for step in plan.steps if (found := compiled_by(step)) is not None]
+    return plan.steps
 
 
 def pending(shape: tuple[int, ...], dtype: np.dtype) -> tn.Array:
@@ -61,17 +69,23 @@ def common_words(text: str) -> list[str]:
     return [re.split(r"\n\}", body)[0] for body in re.split(head, text)[3::3]]
 
 
+def sampled(operation: Operation[...], dtype: np.dtype) -> Iterator[tn.Array]:
+    """The pending results of an operation's samples, for a dtype that it takes."""
+    for sample in operation.samples if operation.public else ():
+        arrays = [pending(shape, dtype) for shape in sample.shapes]
+        try:
+            made = called(operation, operation.public_signature, arrays, sample)
+        except (ExplainedError, TypeError, ValueError):
+            continue  # not for this dtype
+        for each in made if isinstance(made, (tuple, list)) else (made,):
+            if isinstance(each, tn.Array) and each.device == DEVICE:
+                yield each
+
+
 def expressions(dtype: np.dtype) -> Iterator[tn.Array]:
-    """Each operation between operations on elements, and folds in each layout."""
+    """Each operation behind an operation on elements, and folds in each layout."""
     for operation in OPS.values():
-        for sample in operation.samples if operation.public else ():
-            arrays = [pending(shape, dtype) for shape in sample.shapes]
-            try:
-                made = called(operation, operation.public_signature, arrays, sample)
-            except (ExplainedError, TypeError, ValueError):
-                continue  # not for this dtype
-            results = made if isinstance(made, (tuple, list)) else (made,)
-            yield from (each for each in results if isinstance(each, tn.Array))
+        yield from sampled(operation, dtype)
     for shape, axis in LAYOUTS:
         x = pending(shape, dtype)
         for fold in FOLDS:
@@ -86,7 +100,7 @@ def all_kernels() -> list[ThreadKernel]:
     kernels: dict[bytes, ThreadKernel] = {}
     for dtype in DTYPES.values():
         for expression in expressions(dtype):
-            for source in sources_of(expression) if expression.device == DEVICE else ():
+            for source in sources_of(expression):
                 if isinstance(source, ThreadProduct) or (
                     isinstance(source, Kernel) and source.block
                 ):

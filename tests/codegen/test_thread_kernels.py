@@ -274,3 +274,40 @@ def test_scaled_product_with_an_addend_has_the_bits_of_packet_code() -> None:
             results.append([np.asarray(each) for each in pending])
         for found, expected in zip(*results, strict=True):
             assert_equal_bits(found, expected)
+
+
+SECTOR = 32
+"""Bytes that the memory of a device moves at once."""
+
+
+def sectors(text: str, stride: int) -> dict[str, int]:
+    """The loads and stores of a warp by "ld" and "st": the sectors of all their requests, for lanes
+    `stride` bytes apart; each request has an offset in the PTX.
+    """
+    counts = {"ld": 0, "st": 0}
+    request = r"\b(ld|st)\.global\.b(\d+) .*?\[%\w+(?:\+(\d+))?\]"
+    for name, bits, offset in re.findall(request, text):
+        begins = [lane * stride + int(offset or 0) for lane in range(32)]
+        ends = [begin + int(bits) // 8 - 1 for begin in begins]
+        counts[name] += len({at // SECTOR for at in (*begins, *ends)})
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("dtype", "count"),
+    [("float16", 2), ("float32", 4), ("float64", 8), ("complex64", 16), ("complex128", 32)],
+)
+def test_sectors_of_a_warp_are_those_of_the_decision(dtype: str, count: int) -> None:
+    """docs/decisions/0057: a map of one operand."""
+    x = on_device(np.ones(1000).astype(dtype))
+    (kernel,) = kernels_of(x * x)
+    text = ptx_of(kernel, "sm_90")
+    assert sectors(text, x.dtype.itemsize) == {"ld": count, "st": count}
+
+
+def test_shared_tile_reads_an_eighth_of_the_sectors_of_a_strided_read() -> None:
+    x, y = on_device(np.ones((64, 64), np.float32)), on_device(np.ones((64, 64), np.float32))
+    (kernel,) = kernels_of(tn.matrix_transpose(x) + y)
+    text = ptx_of(kernel, "sm_90")
+    assert sectors(text, 4) == {"ld": 8, "st": 4}  # both operands along their rows
+    assert sectors(text, 4 * 64)["ld"] == 2 * 32  # what a read along columns would take
