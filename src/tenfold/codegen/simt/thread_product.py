@@ -18,6 +18,7 @@ from tenfold.codegen.gemm.emitter import (
     read_stack,
     strided_ptr,
 )
+from tenfold.codegen.llvm.module_emitter import sections_of
 from tenfold.codegen.llvm.simd_emitter import Packet, llvm_type
 from tenfold.codegen.simt.words import HOST_WORDS, Words, substitute
 
@@ -91,8 +92,8 @@ class ProductEmitter:
         words = scalars + 2 * (kernel.scaled + bool(kernel.addend)) + 1
         head = f"thread kernel operands {operands} sizes {operands + 1} scalars {scalars}"
         head += f" words {words} shared {max(kernel.shared_bytes, 1)} waiting:"
-        lines = [head, *self.ir.lines, "  ret void", "}", *self.ir.declarations.values(), ""]
-        return f"; {kernel}\n" + "\n".join(lines)
+        function = "\n".join([head, *self.ir.lines, "  ret void", "}"])
+        return "\n".join([f"; {kernel}", *sections_of(self.ir, [function]), ""])
 
     def load(self, pointer: str) -> list[str]:
         """Read the scalars of an element of an operand, and widen them."""
