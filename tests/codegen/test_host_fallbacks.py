@@ -34,6 +34,7 @@ def fallback_of(step: Step) -> str | None:
     return f"call: {'+'.join(step.names)}" if step.kind == "call" else None
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_fallbacks_are_those_of_the_list() -> None:
     found: set[str] = set()
     for operation in OPS.values():
@@ -46,6 +47,7 @@ def test_fallbacks_are_those_of_the_list() -> None:
     assert text == LIST.read_text()
 
 
-def test_forms_without_threads_are_scans_searches_scatters_segments_and_loops() -> None:
+def test_forms_without_threads_are_those_of_the_decision() -> None:
+    """Searches and short rows are folds of rows by warps; the others are for later."""
     words = {str(form).partition(" ")[0] for form in KernelForm if form not in THREAD_FORMS}
-    assert words == {"scan", "search", "scatter", "segments", "loop"}
+    assert words == {"scan", "search", "scatter", "segments", "loop", "short"}

@@ -122,6 +122,8 @@ class KernelForm(StrEnum):
     """The last axis is folded."""
     COLUMN = "column"
     """The axis before the last one is folded."""
+    SHORT_ROW = "short row"
+    """Rows that are one packet each; `masked` unless they fill it."""
     SPLIT = "split"
     """Rows, with each block folded by a separate unit."""
     SEARCH = "search"

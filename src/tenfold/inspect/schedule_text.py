@@ -44,6 +44,7 @@ TRAVERSALS = {
     "tiled": "tiles: two operands disagree on which axis is contiguous",
     "gather": "elements at computed indices",
     "row": "row by row, vectorised along the reduced axis",
+    "short row": "row by row, each one packet",
     "column": "vectorised across columns, a loop along the reduced axis",
     "split": "few long rows, split into blocks that are reduced and then combined",
     "search": "row by row: the best value of each chunk, then its index in the best chunk",

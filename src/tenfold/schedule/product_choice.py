@@ -114,7 +114,7 @@ def choose_product(
     form = form_of(contraction, x1, copied_operand(x2, order), scaled and scaled.third)
     half = scaled.half.replace("either", "lower") if scaled else ""
     if half:
-        routine, reason = "half", _half_reason(half)
+        routine, reason = "half", _half_reason(half, 1 in (form.m, form.n))
         if scaled and half != scaled.half:
             reason = reason.replace("triangle", "triangle, or the upper, as is found when it runs")
     else:
@@ -226,10 +226,12 @@ def _threads(form: ProductForm, target: Target) -> tuple[str, str] | None:
     return "threads", f"{form.m * form.k * form.n:,} multiply-adds, tiles by blocks of threads"
 
 
-def _half_reason(half: str) -> str:
+def _half_reason(half: str, is_vector: bool) -> str:
     """Why one triangle suffices: with registers of 32 and 64 bytes as fast as BLAS or faster, with
     16 bytes faster than the full product by BLAS.
     """
+    if is_vector:
+        return f"{HALF_NOTES[half]}, all that is read of the matrix"
     first, second = MIN_SYRK_SIZE if half in SYMMETRIC_RESULTS else MIN_TRMM_SIZE
     return f"{HALF_NOTES[half]}, worth it from {first} x {second} on"
 

@@ -90,6 +90,8 @@ def verify_kernel(kernel: Kernel) -> None:
     is_row = kernel.form in (KernelForm.ROW, KernelForm.SPLIT)
     if is_row and not kernel.block and kernel.lanes != LANES:
         raise violation(kernel, f"rows are folded {LANES} lanes at a time, not {kernel.lanes}")
+    if kernel.form is KernelForm.SHORT_ROW and kernel.lanes > LANES:
+        raise violation(kernel, f"short rows of {kernel.lanes} lanes are folded as {LANES} are not")
     for number in range(len(kernel.operands)):
         _refuse_steps(kernel, number)
     for position, instruction in enumerate(kernel.body):

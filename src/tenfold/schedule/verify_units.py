@@ -96,6 +96,14 @@ def _row(space: LaunchSpace) -> UnitLayout:
     return _rows(space), cached_bytes, (), 0, 0
 
 
+def _short_row(space: LaunchSpace) -> UnitLayout:
+    """A row is one packet; without a mask it fills it."""
+    kernel, length = space.kernel, space.lengths[-1]
+    if length > kernel.lanes or (length < kernel.lanes and not kernel.masked):
+        raise violation(kernel, f"a row of {length} is no packet of {kernel.lanes} elements")
+    return _rows(space), 0, (), 0, 0
+
+
 def _split(space: LaunchSpace) -> UnitLayout:
     _refuse_lanes(space)
     blocks = -(-space.lengths[-1] // BLOCK)
@@ -210,6 +218,7 @@ FORMS: Mapping[str, Callable[[LaunchSpace], UnitLayout]] = {
     KernelForm.MAP: _map,
     "tiled": _tiled,
     KernelForm.ROW: _row,
+    KernelForm.SHORT_ROW: _short_row,
     KernelForm.SPLIT: _split,
     KernelForm.SEARCH: _search,
     KernelForm.SEARCH_PARTS: _search_parts,

@@ -46,6 +46,7 @@ __all__ = ["Kernel", "KernelStore", "render"]
 
 UNIT_EMITTERS = {
     KernelForm.ROW: reduce_inner.unit,
+    KernelForm.SHORT_ROW: reduce_inner.short_unit,
     KernelForm.SPLIT: reduce_inner.split_unit,
     KernelForm.COLUMN: reduce_outer.unit,
     KernelForm.SEARCH: search.unit,

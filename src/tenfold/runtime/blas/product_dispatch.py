@@ -35,6 +35,7 @@ from tenfold.codegen.simt.thread_product import ThreadProduct
 from tenfold.codegen.simt.warp_dot import WarpDot
 from tenfold.codegen.simt.words import BLOCK_THREADS, WARP
 from tenfold.core.symbolic.sym_int import largest
+from tenfold.ops.syrk import OPPOSITE_TRIANGLE, transposed_half, triangular_operand
 from tenfold.runtime.blas import routines
 from tenfold.schedule.product_choice import (
     blas_conjugation,
@@ -114,13 +115,19 @@ def _half_step(choice: ProductChoice) -> ProductStep:
     """Packet code for one triangle."""
     form, scaled = choice.form, choice.scaled
     assert scaled is not None, "a half is one of a scaled product"
-    tile = RegisterTile.of(form.dtype, choice.width, form.m, form.n)
-    kernel = SyrkTrmm(tile, 0, *form.conjugated, True, form.addend, half=scaled.half)
-    strides = (*form.first, *form.second, *_addend_strides(form))
-    units = kernel.units(1, form.m, form.n)
-    sizes = (form.m, form.n, form.k, *strides)
-    full_step = _step(choice, form, kernel, sizes, units, kernel.scratch)
-    order = form.k if scaled.half.startswith("first") else form.n
+    half, order = scaled.half, form.k if scaled.half.startswith("first") else form.n
+    if 1 in (form.m, form.n) and all(contiguous_along_k(form)):
+        operand, side = triangular_operand(half)
+        full_step = _dot_step(choice, OPPOSITE_TRIANGLE[side] if operand else side)
+    else:
+        if form.n == 1:
+            form, half = form.transposed, transposed_half(half)
+        tile = RegisterTile.of(form.dtype, choice.width, form.m, form.n)
+        kernel = SyrkTrmm(tile, 0, *form.conjugated, True, form.addend, half=half)
+        strides = (*form.first, *form.second, *_addend_strides(form))
+        units = kernel.units(1, form.m, form.n)
+        sizes = (form.m, form.n, form.k, *strides)
+        full_step = _step(choice, form, kernel, sizes, units, kernel.scratch)
     multiply_adds = form.multiply_adds * (order + 1) // max(1, 2 * order)
     return replace(full_step, multiply_adds=multiply_adds)
 
@@ -140,13 +147,13 @@ def _addend_strides(form: ProductForm) -> tuple[int, ...]:
     return form.third[: len(addend_sizes(form.addend))] if form.third else ()
 
 
-def _dot_step(choice: ProductChoice) -> ProductStep:
+def _dot_step(choice: ProductChoice, triangle: str = "") -> ProductStep:
     """A product with one row or column, vectorised along k."""
     contiguous, form = contiguous_along_k(choice.form), rows_into_stack(choice.form)
     axes, sums = len(form.stack.lengths), len(form.sums.lengths)
     arithmetic = Arithmetic(form.dtype, choice.width)
     flags = (*form.conjugated, sums, choice.scaled is not None, form.addend)
-    kernel = DotProduct(arithmetic, contiguous, axes, *flags)
+    kernel = DotProduct(arithmetic, contiguous, axes, *flags, triangle)
     sizes = (*_stack_sizes(form), *_sum_sizes(form), form.k, form.first[1], form.second[0])
     return _step(choice, form, kernel, sizes, form.count, 0)
 
