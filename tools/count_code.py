@@ -18,7 +18,7 @@ from pathlib import Path
 
 from check_size import NATIVE_SUFFIXES, code_lines, native_code_lines, read_lines
 
-CAPS = {"Python": 53_882, "C++": 22_245}
+CAPS = {"Python": 55_122, "C++": 22_389}
 """The most lines of code of a language."""
 
 

@@ -944,6 +944,9 @@ def set_rules_variable(variable: ContextVar[Any], none: object) -> None: ...
 def count_recorders(by: int) -> None:
     """Open or close so many recorders of a timeline: engines trace while one is open."""
 
+def block_runner() -> int:
+    """Return the address of the function that runs blocks of threads on the host."""
+
 def processor_level() -> int:
     """Return the highest level of x86-64 (1 to 4) that this processor has."""
 

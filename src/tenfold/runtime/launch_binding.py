@@ -56,6 +56,8 @@ class LaunchBinder:
             phases = [(totals, carries, launch.units), (parts, None, 0)]
         for phase in phases:
             operands = [(self.slots.slot(memory.item), memory.offset) for memory in launch.memory]
+            if launch.kernel.waits:
+                operands.append((Executable.ADDRESS, _native.block_runner()))
             self.instructions.append(
                 instructions.LaunchKernel(
                     *phase,

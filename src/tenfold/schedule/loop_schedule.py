@@ -30,6 +30,7 @@ from tenfold.schedule.schedule_ir import (
     UnorderedOperand,
 )
 from tenfold.schedule.target import Target
+from tenfold.schedule.thread_launch import num_threads, thread_kernel
 from tenfold.schedule.vector_width import (
     column_lanes,
     eliminate_dead_code,
@@ -74,6 +75,7 @@ class _LoopScheduler:
     def __init__(self, lowering: Lowering, target: Target) -> None:
         self.group = lowering.group
         self.simd, self.caches, self.work = target.simd, target.caches, target.work
+        self.block = target.block
         self.space = lowering.group.space
         self.reduced_axis = lowering.group.axis
         self.segmented = lowering.group.offsets >= 0
@@ -213,19 +215,19 @@ class _LoopScheduler:
             self.form = self._scan_form()
         if self.group.scattered:
             self.form = scatter_form(self._kernel(KernelForm.SCATTER), self.lengths, self.work)
-        if self.form is KernelForm.ROW and self.lengths[-1] <= LANES:
+        if self.form is KernelForm.ROW and self.lengths[-1] <= LANES and not self.block:
             self.form = KernelForm.SHORT_ROW
         rows = product(self.lengths[:-1]) if self.form is KernelForm.ROW else 0
         passes = self._kernel(KernelForm.ROW).passes if self.form is KernelForm.ROW else 0
         if self.form is KernelForm.ROW and passes == 1:
             work, last = self.work, self.lengths[-1]
             is_split = rows < work.few_rows and last >= work.split_row_elements
-            if self._kernel(KernelForm.ROW).is_search:
+            if self._kernel(KernelForm.ROW).is_search and not self.block:
                 self.form = KernelForm.SEARCH_PARTS if is_split else KernelForm.SEARCH
             elif is_split:
                 self.form = KernelForm.SPLIT
         kernel = self._kernel(self.form)
-        kernel = self._with_cached_values(kernel)
+        kernel = kernel if kernel.block else self._with_cached_values(kernel)
         part_size, units, grain, slots = self._partition(kernel)
         elements = product(self.space[1:] if self.segmented else self.lengths)
         finish = parts = 0
@@ -237,7 +239,7 @@ class _LoopScheduler:
             sizes = (kernel.body[i].dtype.itemsize for i in kernel.scan.inputs)
             totals = tuple(units * blocks * size for size in sizes)
         if "finish" in kernel.functions:
-            finish = rows
+            finish = rows * (LANES if kernel.block else 1)
             chunk = part_size if self.form is KernelForm.SEARCH_PARTS else BLOCK
             totals = tuple(
                 rows * -(-self.lengths[-1] // chunk) * kernel.body[i].dtype.itemsize
@@ -287,7 +289,7 @@ class _LoopScheduler:
         weight = weight_of(self.body, self.simd)
         streamed = self._exceeds_cache() and self._is_aligned(form)
         lanes = self._lanes(form, weight)
-        return Kernel(
+        kernel = Kernel(
             operands,
             with_axes(self.body, axes),
             self.stores,
@@ -302,6 +304,7 @@ class _LoopScheduler:
             if form is KernelForm.ROW and self.lengths[-1] <= self.caches.short_row_elements
             else self.caches.prefetch_bytes,
         )
+        return thread_kernel(kernel, self.block)
 
     def _lanes(self, form: KernelForm, weight: int) -> int:
         """The elements of a packet, from the widest dtype of the kernel."""
@@ -477,6 +480,8 @@ class _LoopScheduler:
     def _partition(self, kernel: Kernel) -> tuple[int, int, int, int]:
         """The size of a unit, the number of units, units per range, and slots for blocks."""
         last, outer = self.lengths[-1], product(self.lengths[:-1])
+        if kernel.block:
+            return 0, num_threads(kernel, self.lengths), kernel.block, 0
         range_elements = self.work.range_elements
         if kernel.transposed_operands:
             height, width = kernel.tile
@@ -484,7 +489,7 @@ class _LoopScheduler:
             return 0, units, largest(1, self._range_elements() // (height * width)), 0
         if kernel.form is KernelForm.MAP:
             longest = min(self.work.max_unit_elements, self.smallest_range)
-            longest = _whole_packets(longest, kernel.lanes)
+            longest = max(longest // kernel.lanes, 1) * kernel.lanes  # whole packets
             part = smallest(-(-largest(last, 1) // kernel.lanes) * kernel.lanes, longest)
             units = outer * -(-largest(last, 1) // part)
             grain = self._range_elements() // largest(smallest(part, last), 1)
@@ -534,30 +539,21 @@ class _LoopScheduler:
         )
 
     def _scratch(self, kernel: Kernel, part: int, slots: int) -> int:
+        if kernel.block:
+            return kernel.shared_bytes
         if kernel.form is KernelForm.ROW:
             return kernel.cached_bytes(self.lengths[-1]) + 64
         if kernel.transposed_operands:
             return kernel.tile_bytes * len(kernel.transposed_operands)
         if self.group.scanned:
-            return self._scan_scratch(kernel, part)
+            columns = 2 * 8 * len(kernel.scan.inputs) * (part + kernel.lanes)
+            is_column = kernel.form is KernelForm.SCAN_COLUMNS
+            return (columns if is_column else kernel.scanned_bytes) + 64
         if self.group.scattered:
             return scatter_scratch(kernel)
         if self.segmented:
             return kernel.cached_bytes(SEGMENT_CHUNK) + 64
-        if kernel.form is not KernelForm.COLUMN:
-            return 0
-        return kernel.column_bytes(part, slots) + 64
-
-    def _scan_scratch(self, kernel: Kernel, part: int) -> int:
-        parts = kernel.scan.inputs
-        if kernel.form is KernelForm.SCAN_COLUMNS:
-            return 2 * 8 * len(parts) * (part + kernel.lanes) + 64
-        return kernel.scanned_bytes + 64
-
-
-def _whole_packets(elements: int, lanes: int) -> int:
-    """Return a number of elements rounded down to whole packets, at least one."""
-    return max(elements // lanes, 1) * lanes
+        return kernel.column_bytes(part, slots) + 64 if kernel.form is KernelForm.COLUMN else 0
 
 
 def _constant_step(memory: UnorderedOperand, stride: int) -> str:

@@ -118,7 +118,8 @@ def choose_product(
         if scaled and half != scaled.half:
             reason = reason.replace("triangle", "triangle, or the upper, as is found when it runs")
     else:
-        routine, reason = _small(form, target) or _dot(form, target) or _full_routine(form, target)
+        known = _threads(form, target) or _small(form, target) or _dot(form, target)
+        routine, reason = known or _full_routine(form, target)
     assumed = scaled and scaled._replace(half=half)
     width = target.simd.register_bytes
     return ProductChoice(routine, reason, form, width, (x1, x2), assumed, order)
@@ -214,6 +215,15 @@ def _dot(form: ProductForm, target: Target) -> tuple[str, str] | None:
     if (form.m, form.n) != (1, 1) and not _is_dot_like(form, target.libraries):
         return None
     return "dot", "products of vectors"
+
+
+def _threads(form: ProductForm, target: Target) -> tuple[str, str] | None:
+    """Numbers by warps, or tiles by blocks of threads, on a device that has them."""
+    if not target.block or form.sums.lengths:
+        return None
+    if (dot := _dot(form, target)) is not None:
+        return "warps", dot[1]
+    return "threads", f"{form.m * form.k * form.n:,} multiply-adds, tiles by blocks of threads"
 
 
 def _half_reason(half: str, is_vector: bool) -> str:

@@ -211,6 +211,8 @@ class Target:
     """The processor's name in the option `cpu`, or LLVM's."""
     triple: str = ""
     """LLVM's triple of a machine that is not this one."""
+    block: int = 0
+    """The threads of a block, on a device that runs one for each element; 0: a processor."""
     simd: Simd = Simd()
     caches: Caches = Caches()
     work: WorkSizes = WorkSizes()
