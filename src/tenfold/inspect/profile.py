@@ -40,7 +40,7 @@ from tenfold.runtime.timeline import (
 )
 from tenfold.submission import wait_idle
 
-MAX_STEPS = 20
+PRINTED_STEPS = 20
 """The most steps that a profile prints."""
 
 
@@ -127,7 +127,7 @@ class Profile(Scope):
         longest = sorted(spans.items(), key=lambda step: -sum(step[1]))
         steps = [
             f"  {in_time(sum(times)):>12} {count_text(len(times), 'time'):>12}  {name}"
-            for name, times in longest[:MAX_STEPS]
+            for name, times in longest[:PRINTED_STEPS]
         ]
         left_out = len(longest) - len(steps)
         more = [f"  and {count_text(left_out, 'further step')}"] if left_out else []
