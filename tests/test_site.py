@@ -28,7 +28,7 @@ BUILTINS = "None Any bool bytes complex float int list object str tuple type dic
 TYPING = "Callable AbstractContextManager Iterable Iterator Literal Mapping PathLike Sequence P R"
 OF_RULES = "Match NodeView Pattern PatternVariable"
 OF_RESULTS = (
-    "FloatingInfo Generator IntegerInfo NamespaceInfo TracedCallable UniqueAll UniqueCounts "
+    "FloatingInfo Generator NumpyDraws IntegerInfo NamespaceInfo TracedCallable UniqueAll UniqueCounts "
     "UniqueInverse"
 )
 OF_DTYPES = "Type dtype ndarray"
