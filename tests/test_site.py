@@ -27,7 +27,10 @@ ALSO = re.compile(r"^Also .*\.$", re.M)
 BUILTINS = "None Any bool bytes complex float int list object str tuple type dict"
 TYPING = "Callable AbstractContextManager Iterable Iterator Literal Mapping PathLike Sequence P R"
 OF_RULES = "Match NodeView Pattern PatternVariable"
-OF_RESULTS = "FloatingInfo Generator IntegerInfo NamespaceInfo UniqueAll UniqueCounts UniqueInverse"
+OF_RESULTS = (
+    "FloatingInfo Generator IntegerInfo NamespaceInfo TracedCallable UniqueAll UniqueCounts "
+    "UniqueInverse"
+)
 OF_DTYPES = "Type dtype ndarray"
 SHOWN = {*f"{BUILTINS} {TYPING} {OF_RULES} {OF_RESULTS} {OF_DTYPES}".split(), *tn.__all__}
 """The types that a signature may show."""

@@ -410,7 +410,12 @@ PyMemberDef members[] = {
     {nullptr, 0, 0, 0, nullptr},
 };
 
+PyObject* get_save(PyObject* self, void*) {
+    return PyObject_GetAttrString(as_caller(self)->python, "save");
+}
+
 PyGetSetDef properties[] = {
+    {"save", get_save, nullptr, "Write it to a file.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };

@@ -144,6 +144,7 @@ __all__ = [
     "jvp",
     "linalg",
     "linearize",
+    "load_function",
     "op",
     "operator",
     "operators",

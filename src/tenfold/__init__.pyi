@@ -50,6 +50,7 @@ from tenfold.transforms.jacobians import jacobian as jacobian
 from tenfold.transforms.tangents import jvp as jvp
 from tenfold import linalg as linalg
 from tenfold.transforms.tangents import linearize as linearize
+from tenfold.io.function_reader import load_function as load_function
 from tenfold.transforms.custom_op import op as op
 from tenfold.transforms.operator_decorator import operator as operator
 from tenfold import operators as operators
@@ -783,6 +784,7 @@ __all__ = [
     "linalg",
     "linearize",
     "linspace",
+    "load_function",
     "log",
     "log10",
     "log1p",

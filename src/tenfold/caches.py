@@ -87,6 +87,10 @@ class LruCache(Generic[Key, Item]):
             self._generations = ({}, recent)
         return self._generations[0]
 
+    def values(self) -> list[Item]:
+        """Return all items."""
+        return [item for generation in self._generations for item in generation.values()]
+
     def __contains__(self, key: Key) -> bool:
         return self.get(key) is not None
 

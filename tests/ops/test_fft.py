@@ -80,6 +80,18 @@ def test_transform_of_matrices_equals_numpys(name: str) -> None:
     check(name, x, s=(5, 3), axes=(0, 1), norm="ortho")
 
 
+@pytest.mark.parametrize("lengths", [(2, 3, 6), (3, 2, 6)])
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
+def test_an_axis_may_be_transformed_twice_with_two_lengths(
+    name: str, lengths: tuple[int, ...]
+) -> None:
+    x = np.random.default_rng(0).random((2, 4, 4))
+    given = {"s": lengths, "axes": (1, 1, 2)}
+    found, wanted = getattr(tn.fft, name)(tn.asarray(x), **given), getattr(np.fft, name)(x, **given)
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(np.asarray(found), wanted, atol=1e-12)
+
+
 def test_an_axis_may_be_transformed_twice() -> None:
     for name in ("fftn", "ifftn", "rfftn", "irfftn"):
         for s in ((4, 4), (3, 6)):

@@ -17,6 +17,7 @@ from tenfold.cli.cache import INTERRUPTED, cache_command
 from tenfold.cli.compute import eval_command, explain_command
 from tenfold.cli.demo import demo_command
 from tenfold.cli.doctor import doctor_command
+from tenfold.cli.run import run_command
 from tenfold.cli.trace import trace_command
 from tenfold.errors import ExplainedError
 from tenfold.io.input_errors import ComputationError, UserError, error_text, one_line
@@ -96,6 +97,7 @@ for command in (
     demo_command,
     eval_command,
     explain_command,
+    run_command,
     doctor_command,
     bench_command,
     cache_command,

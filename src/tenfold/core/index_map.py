@@ -17,9 +17,11 @@ updates write a slice, loops read and write memory, and native code gets it as d
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import index
 
-from tenfold.core.shape_rules import Pick, Shape, row_major
+from tenfold.core.shape_rules import Pick, Shape, checked_shape, row_major
 from tenfold.core.strided_overlap import StridedRegion, overlap
+from tenfold.errors import ShapeError
 
 AxisMap = tuple[int | None, int, int]
 IndexMap = tuple[AxisMap, ...]
@@ -129,6 +131,29 @@ def _canonical_axis(step: AxisMap, shape: Shape) -> AxisMap:
     if axis is None or shape[axis] > 1:
         return step
     return axis, 1, start if shape[axis] else 0
+
+
+def checked_slice(shape: Shape, access: IndexMap, lengths: Shape) -> Slice:
+    """Return a slice of an array of this shape, or raise ShapeError for what is none.
+
+    >>> checked_slice((4,), ((0, -2, 3),), (2,))
+    (((0, -2, 3),), (2,))
+    """
+    lengths = checked_shape(lengths)
+    steps = tuple([(axis, index(by), index(start)) for axis, by, start in access])
+    axes = {None if axis is None else index(axis) for axis, *_ in steps}
+    is_valid = len(steps) == len(shape) and all(
+        length == 1 for at, length in enumerate(lengths) if at not in axes
+    )
+    for (axis, by, start), length in zip(steps, shape, strict=False):
+        is_valid &= axis is None or (by != 0 and 0 <= axis < len(lengths))
+        count = lengths[axis] if is_valid and axis is not None else 1
+        ends = start, start + (count - 1) * by
+        is_valid &= 0 <= min(ends) <= max(ends) < length if count else 0 <= start <= length
+    if not is_valid:
+        rule = f"{access} of lengths {lengths} is not a slice of shape {shape}"
+        raise ShapeError("", rule, remedy="take positions that are there")
+    return steps, lengths
 
 
 def updated_slice(part: Slice) -> Slice:

@@ -16,6 +16,7 @@ import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import EnumType, IntFlag
+from inspect import Parameter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec
 
@@ -182,6 +183,14 @@ class OpSignature:
     """Whether its operands are promoted to a common dtype, which `strict_dtypes` refuses."""
     result_type: Callable[..., Any] | None = None
     """The named tuple of several named results."""
+    param_names: str = ""
+    """The parameters of its function that its params are the values of, in order, with a `-` for
+    others. Without names they are those behind the arrays."""
+    rebind: Callable[..., BoundCall] | None = None
+    """From the inputs and the params of a node in a file to the BoundCall of an equal call, which
+    raises for params that no call has. None: `bind`, with the params as `param_names` says."""
+    portable: bool = False
+    """Whether nodes of an operation that is not public may be in a file, too."""
     on_call: Callable[[Array, Sequence[Any]], None] | None = None
     """A hook that runs after each call, with its result and its inputs."""
 
@@ -579,6 +588,37 @@ class Op(Operation[P]):
         if self.signature.on_call is not None or not (elements or self.signature.bind_depends_on):
             return python
         return _native.function(python, self.id, elements, self.signature.bind_depends_on)
+
+    @property
+    def is_portable(self) -> bool:
+        """Whether its nodes may be in a file: it is Tenfold's, and says which params are valid."""
+        is_own = self.function.__module__.startswith("tenfold.") and not self.semantics.opaque
+        is_map = self.semantics.dtypes is not None
+        return is_own and (self.public or is_map or self.signature.portable)
+
+    def rebound(self, inputs: tuple[Any, ...], params: Params) -> BoundCall:
+        """Bind inputs and params, such as those in a file, by all checks of a call.
+
+        Raises the errors of a call; the params of the result differ from those that no call has.
+        """
+        if self.signature.rebind is not None:
+            return self.signature.rebind(*inputs, *params)
+        parameters = self.public_signature.parameters
+        names = [*parameters]
+        args: list[Any] = [*inputs]
+        if names[:1] == ["arrays"]:
+            args, names = [args], names[1:]
+        elif any(p.kind is p.VAR_POSITIONAL for p in parameters.values()):
+            names = [name for name in names if parameters[name].kind is Parameter.KEYWORD_ONLY]
+        else:
+            names = names[len(inputs) :]
+        kwargs: dict[str, Any] = {}
+        for name, value in zip(self.signature.param_names.split() or names, params, strict=False):
+            if name != "-" and parameters[name].kind is Parameter.POSITIONAL_ONLY:
+                args.append(value)
+            elif name != "-":
+                kwargs[name] = value
+        return self.signature.bind(*args, **kwargs)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
         """Create the node of a call."""

@@ -311,6 +311,8 @@ def reduction(
                 kind=Kind.CONTRACTION,
                 rule=rule,
                 bind=bind,
+                rebind=_reduction_again(function, bind, one_axis=axes_of is not normalize_axes),
+                portable=True,
                 reference=reference,
                 reduces=True,
                 shapes="reduced",
@@ -321,6 +323,20 @@ def reduction(
         )
 
     return declare
+
+
+def _reduction_again(
+    function: Callable[..., Any], bind: Callable[..., BoundCall], *, one_axis: bool
+) -> Callable[..., BoundCall]:
+    """Return the `rebind` of a reduction."""
+    names = [name for name in signature_of(function).parameters if name not in ("axis", "keepdims")]
+
+    def rebind(x: Array, axes: Any, keepdims: Any, *remaining: Any) -> BoundCall:
+        axis = axes if not one_axis else axes[0] if len(axes) == 1 else None
+        options = dict(zip(names[1:], remaining, strict=True))
+        return bind(x, axis=axis, keepdims=keepdims, **options)
+
+    return rebind
 
 
 def _refuse_empty(type_: Type, axes: Sequence[int]) -> None:

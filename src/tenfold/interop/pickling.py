@@ -75,8 +75,8 @@ class _NodeTable:
         if op in self.ops:
             return self.ops[op]
         is_public = OPS.get(op.full_name) is op
-        name = op.full_name if is_public else _inner_name(op)
-        if not is_public and _inner(name) is not op:
+        name = op.full_name if is_public else inner_op_name(op)
+        if not is_public and inner_op(name) is not op:
             raise UnsupportedError(
                 "pickle",
                 f"the operation {op.full_name!r} is not in the table, which the reader finds it by",
@@ -188,12 +188,12 @@ def restore_nodes(
     return restored
 
 
-def _inner_name(op: Any) -> str:
+def inner_op_name(op: Any) -> str:
     """Return the internal name of an operation: its page and its function's name."""
     return f"{op.page}:{op.function.__name__}"
 
 
-def _inner(name: str) -> Any:
+def inner_op(name: str) -> Any:
     """Return the internal operation of that name, or None."""
     page, _, function = name.partition(":")
     modules = [sys.modules.get(f"tenfold.{room}.{page}") for room in ("ops", "kinds")]
@@ -202,7 +202,7 @@ def _inner(name: str) -> Any:
 
 
 def _declared_op(name: str) -> Any:
-    if ":" in name and (op := _inner(name)) is not None:
+    if ":" in name and (op := inner_op(name)) is not None:
         return op
     if name not in OPS:
         raise UnsupportedError(

@@ -44,7 +44,7 @@ def read_member(
     try:
         with zipfile.ZipFile(file) as archive:
             member = _member(path, key, archive)
-            return _unpack(
+            return read_member_array(
                 f"{path}:{member.filename.removesuffix('.npy')}", archive, member, progress
             )
     except (InputError, OSError):
@@ -73,9 +73,14 @@ def _member(path: str, key: str | None, archive: zipfile.ZipFile) -> zipfile.Zip
     return members[key] if key is not None else next(iter(members.values()))
 
 
-def _unpack(
-    name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, progress: Progress
+def no_progress(bytes_done: int, total_bytes: int) -> None:
+    """Show no progress."""
+
+
+def read_member_array(
+    name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, progress: Progress = no_progress
 ) -> NDArray[np.generic]:
+    """Return the array in a member; its size is tested first. Raises InputError."""
     if member.flag_bits & 1:
         raise InputError(f"{name}: is encrypted; save it without a password")
     if member.compress_type not in ALLOWED_COMPRESSION:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import stat
+import zipfile
 from pathlib import Path
 from typing import IO, Literal
 
@@ -21,24 +22,20 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from tenfold.io.archive import Progress, read_member
+from tenfold.io.archive import Progress, no_progress, read_member
 from tenfold.io.header import START_BYTES, check_size, read_header, unknown_format_error
 from tenfold.io.input_errors import InputError, error_text
 from tenfold.machine import available_memory
 
 
-def _silent(bytes_done: int, total_bytes: int) -> None:
-    """No progress shown."""
-
-
-def read_array(source: str, progress: Progress = _silent) -> NDArray[np.generic]:
+def read_array(source: str, progress: Progress = no_progress) -> NDArray[np.generic]:
     """Return the read-only array of `file.npy`, `file.npz` or `file.npz:key`.
 
     Raises `InputError` for every invalid file.
     """
     path, key = split_source(source)
     try:
-        with _open(path) as file:
+        with open_regular(path) as file:
             start = file.read(6)
             file.seek(0)
             if start == npy.MAGIC_PREFIX:
@@ -48,6 +45,18 @@ def read_array(source: str, progress: Progress = _silent) -> NDArray[np.generic]
             raise unknown_format_error(path, start)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error_text(error)}") from error
+
+
+def read_arrays(path: str) -> dict[str, NDArray[np.generic]]:
+    """Return all arrays of a `.npz` file by name, or that of a `.npy` file as ""."""
+    if not path.endswith(".npz"):
+        return {"": read_array(path)}
+    try:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+            names = [info.filename.removesuffix(".npy") for info in archive.infolist()]
+    except (OSError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: cannot be read: {error_text(error)}") from error
+    return {name: read_array(f"{path}:{name}") for name in names}
 
 
 def split_source(source: str) -> tuple[str, str | None]:
@@ -65,7 +74,7 @@ def _exists(path: str) -> bool:
         return False
 
 
-def _open(path: str) -> IO[bytes]:
+def open_regular(path: str) -> IO[bytes]:
     """Open a regular file. Pipes and devices have no size to check a header against."""
     if "\0" in path:
         raise InputError(f"{path!r}: not a file name")

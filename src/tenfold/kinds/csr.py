@@ -78,10 +78,10 @@ def _reference(
     return result
 
 
-@operation(rule=_rule, reference=_reference, storage="csr", public=False)
+@operation(rule=_rule, reference=_reference, storage="csr", public=False, portable=True)
 def stored_csr(data: Array, indices: Array, indptr: Array, /, columns: int) -> BoundCall:
     """Return the matrix of elements `data`, (nnz,), at ascending columns of rows."""
-    return BoundCall((data, indices, indptr), (columns,))
+    return BoundCall((data, indices, indptr), (operator.index(columns),))
 
 
 def csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Array:

@@ -75,7 +75,13 @@ def _reference(
 
 
 @operation(
-    rule=_rule, reference=_reference, name="solve", public=False, can_fail=True, remedy=SINGULAR
+    rule=_rule,
+    reference=_reference,
+    name="solve",
+    public=False,
+    can_fail=True,
+    remedy=SINGULAR,
+    portable=True,
 )
 def solve_sparse(data: Array, indices: Array, indptr: Array, rhs: Array, /) -> BoundCall:
     """Solve the equations of a matrix in compressed rows for right sides (n,) or (n, k)."""

@@ -45,6 +45,7 @@ def _reference(vectors: np.ndarray) -> np.ndarray:
     storage="diagonal_matrix",
     makes=lambda: (Structure.DIAGONAL,),
     public=False,
+    portable=True,
 )
 def stored_diagonal(vectors: Array, /) -> BoundCall:
     """Return the diagonal matrices (..., n, n) of vectors (..., n)."""

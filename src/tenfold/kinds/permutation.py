@@ -59,10 +59,11 @@ def _reference(columns: np.ndarray, dtype: np.dtype) -> np.ndarray:
     storage="permutation",
     makes=lambda _: (Structure.SELECTION | Structure.ORTHOGONAL,),
     public=False,
+    portable=True,
 )
 def stored_permutation(columns: Array, /, dtype: np.dtype) -> BoundCall:
     """Return the permutation matrix (n, n) with the columns of its ones, (n,) integers."""
-    return BoundCall((columns,), (dtype,))
+    return BoundCall((columns,), (canonical(dtype, "permutation"),))
 
 
 def permutation(p: Any, /, *, dtype: Any = None) -> Array:

@@ -28,16 +28,17 @@ from tenfold.interop.numpy_dispatch import (
     public_name,
     similar_names,
 )
-from tenfold.namespace.absent_names import ABSENT_NAMES, ATTRIBUTES, GENERATORS, SEED
+from tenfold.namespace.absent_names import ABSENT_NAMES, ATTRIBUTES, GENERATORS, PEER_NAMES, SEED
 
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 LAZY = {
     "numpy": "tenfold.numpy",
     "lib": "tenfold.numpy.lib",
+    "load_function": "tenfold.io.function_reader:load_function",
     **{name: f"tenfold.numpy:{name}" for name in ("gradient", "median", "quantile", "transpose")},
 }
-"""Names of `tenfold` that are imported at their first use: NumPy's namespace, and functions beyond
-the standard that libraries (xarray) call in the namespace of an array.
+"""Names of `tenfold` that are imported at their first use: NumPy's namespace, functions beyond the
+standard that libraries (xarray) call in the namespace of an array, and the reader of files.
 """
 
 
@@ -54,6 +55,8 @@ def _remedy(module: str, name: str) -> str:
         return ABSENT_NAMES[submodule][name]
     if name.startswith("_"):
         return ""
+    if not submodule and not has_names_of_numpy and name in PEER_NAMES:
+        return PEER_NAMES[name]
     function, operation = _in_numpy(getattr(np, submodule, np), name)
     if operation is not None:
         return f"use {public_name(operation)}"

@@ -135,7 +135,10 @@ API_SECTIONS = (
         "functions",
         "Functions and transforms",
         "Traced functions, batching, loops and branches on values, and Python callbacks.",
-        names=("blockwise", "cond", "function", "op", "operator", "scan", "vmap", "while_loop"),
+        names=(
+            *("blockwise", "cond", "function", "load_function", "op", "operator", "scan", "vmap"),
+            "while_loop",
+        ),
     ),
     ApiSection(
         "derivatives",

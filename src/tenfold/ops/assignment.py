@@ -21,7 +21,13 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.core.gather_rules import GatherSource, ResultBlock, ResultIndex, select_element
-from tenfold.core.index_map import AxisMap, IndexMap, batched_slice, updated_slice
+from tenfold.core.index_map import (
+    AxisMap,
+    IndexMap,
+    batched_slice,
+    checked_slice,
+    updated_slice,
+)
 from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, operation
 from tenfold.core.scalar_ir import Body, Element, Operand
@@ -31,7 +37,7 @@ from tenfold.dtypes import ScalarOperand as Typed
 from tenfold.dtypes import holds_weak, kind_of, same_kind
 from tenfold.errors import SCALAR_NAMES, DTypeError, ShapeError
 from tenfold.ops import bounds_checks
-from tenfold.ops.gathering import integers
+from tenfold.ops.gathering import gather, integers
 from tenfold.ops.index_parsing import index_error, parse_index, part_of_values
 
 if TYPE_CHECKING:
@@ -188,6 +194,7 @@ def _set_at_members(members: Members, access: IndexMap, shape: Shape) -> Array:
     pieces=_set_at_pieces,
     element_at=_set_at_element,
     index_map=lambda _, access, __: access,
+    rebind=lambda x, value, *part: BoundCall((x, value), checked_slice(x.shape, *part)),
     updates=True,
     kind=Kind.VIEW,
     promotes=True,
@@ -293,6 +300,10 @@ def _put_at_members(members: Members, axes: tuple[int, ...], index_axis: int) ->
 @operation(
     rule=_put_at_rule,
     reference=_put_at_reference,
+    rebind=lambda x, value, *rest: BoundCall(
+        (x, value, *rest[:-2]),
+        gather.signature.bind(x, *rest[:-2], axes=rest[-2], place=rest[-1]).params,
+    ),
     scatter=ScatterRule(
         kind="last",
         value=1,

@@ -125,6 +125,26 @@ PROMISES = {
 }
 
 
+def false_promise(x: np.ndarray, structure: Structure) -> str | None:
+    """Return the word of a fact that does not hold for finite values, up to rounding, or None."""
+    if not np.isfinite(x).all():
+        return None
+    adjoint, diagonal = np.conj(x.swapaxes(-1, -2)), np.diagonal(x, 0, -2, -1)
+    tolerance = _tolerance(x, np.abs(x).max(initial=0))
+    holds: dict[Structure, Callable[[], np.ndarray]] = {
+        promise.structure: lambda test=promise.violations: ~test(x)  # type: ignore[misc]
+        for promise in PROMISES.values()
+    }
+    holds |= {
+        Structure.SYMMETRIC: lambda: np.abs(x - x.swapaxes(-1, -2)) <= tolerance,
+        Structure.HERMITIAN: lambda: np.abs(x - adjoint) <= tolerance,
+        Structure.UNIT: lambda: diagonal == 1,
+        Structure.SELECTION: lambda: ((x != 0) == (x == 1)) & ((x != 0).sum(-1) == 1)[..., None],
+    }
+    facts = [fact for fact in holds if fact in structure and not holds[fact]().all()]
+    return facts[0].word if facts else None
+
+
 def _cotangent(g: Array, structure: str) -> Array:
     """The cotangent of the elements that a promise leaves: those of a triangle or a diagonal."""
     promised = PROMISES[structure].structure
@@ -150,6 +170,7 @@ def _promised(structure: str) -> tuple[Structure]:
     kind=Kind.VIEW,
     index_map=lambda shape, _: tuple((axis, 1, 0) for axis in range(len(shape))),
     public=False,
+    portable=True,
     batch_params=as_stack,
     vjp=lambda g, y, x, structure: (_cotangent(g, structure),),
 )
@@ -179,6 +200,7 @@ def _verified(x: np.ndarray, structure: str) -> np.ndarray:
     remedy="assume only what holds, or leave the assumption out",
     name="assume",
     public=False,
+    portable=True,
     batch_params=as_stack,
     vjp=lambda g, y, x, structure: (_cotangent(g, structure),),
 )

@@ -18,7 +18,7 @@ from tenfold import _native
 from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Contraction, Inferred, SampleCall
 from tenfold.core.op_decorators import array, derived, operation
-from tenfold.core.shape_rules import Shape, broadcast, normalize_axis, product
+from tenfold.core.shape_rules import Shape, broadcast, normalize_axes, normalize_axis, product
 from tenfold.core.structure import product_structure
 from tenfold.dtypes import compute_dtype, kind_of, promote
 from tenfold.errors import ShapeError, UnsupportedError
@@ -398,8 +398,21 @@ def _contract_multiply_adds(types: tuple[Type, ...], contracted: AxisPairs, free
     return product(shape) * product(types[0].shape[axis] for axis in contracted[0])
 
 
+def _contract_again(x1: Array, x2: Array, contracted: AxisPairs, free: AxisPairs) -> BoundCall:
+    ((first, second),) = tensordot.signature.bind(x1, x2, contracted).params
+    others = [
+        tuple([normalize_axis(axis, x.ndim) for axis in axes])
+        for x, axes in zip((x1, x2), free, strict=True)
+    ]
+    for x, axes in zip((x1, x2), ((*first, *others[0]), (*second, *others[1])), strict=True):
+        normalize_axes(axes, x.ndim)
+    return contract.signature.bind(x1, x2, (first, second), tuple(others))
+
+
 @operation(
     rule=_contract_rule,
+    rebind=_contract_again,
+    portable=True,
     contraction=lambda _, *params: Contraction(*params),
     reference=_contract,
     promotes=True,

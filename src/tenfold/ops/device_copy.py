@@ -37,7 +37,9 @@ def _reference(x: np.ndarray, _device: str, stream: None = None) -> np.ndarray:
     reference=_reference,
     moves=True,
     name="to_device",
+    rebind=lambda x, device: BoundCall((x,), (checked_device(device, "to_device"),)),
     public=False,
+    portable=True,
     batch_params=as_stack,
     vjp=lambda g, y, x, device: (to_device(g, x.device),),  # type: ignore[has-type]  # below
 )

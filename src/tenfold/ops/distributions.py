@@ -68,6 +68,8 @@ class Sampler:
             "rule": self.rule,
             "reference": self.reference,
             "batch": draw_members,
+            "rebind": self.rebind,
+            "portable": True,
             "creates": True,
             "can_fail": True,
             "remedy": f"give parameters in range: {self.range_text}",
@@ -112,6 +114,11 @@ class Sampler:
         lengths, arrays = with_all_axes(values, size, operands)
         params = lengths, checked_stream(stream), self.dtype, checked_device(None)
         return BoundCall((*operands, *arrays), params)
+
+    def rebind(self, key: Any, draw: Any, *rest: Any) -> BoundCall:
+        """Bind the operands and params of a call again."""
+        *parameters, size, stream, _, _ = rest
+        return self.bind(key, draw, tuple(parameters), size[:-1] if self.rows else size, stream)
 
 
 def is_positive(x: Any) -> Any:

@@ -28,11 +28,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tenfold import _native
 from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.core.shape_rules import Shape, broadcast, product
-from tenfold.dtypes import COMPLEX128, FLOAT64, kind_of, real_part
+from tenfold.dtypes import COMPLEX128, FLOAT64, canonical, kind_of, real_part
+from tenfold.errors import ShapeError
 from tenfold.ops.complex import conj, imag
 from tenfold.ops.linalg import (
     SINGULAR,
@@ -151,7 +153,9 @@ def cholesky_multiply_adds(order: int) -> int:
     reference=_factors,
     multiply_adds=_factors_multiply_adds,
     bind_depends_on="types",
+    rebind=lambda x, method: BoundCall((x,), (FACTOR_METHODS[FACTOR_METHODS.index(method)],)),
     public=False,
+    portable=True,
     batch_params=as_stack,
     vjp=lambda g, y, x, method: (g,),  # readers give the cotangent of the matrix
 )
@@ -249,8 +253,17 @@ def _sign_back(g: Array, y: Array, packed: Array, dtype: np.dtype) -> tuple[Arra
     return _logarithm_back(imag(conj(y) * g) * 1j, y, packed, dtype)
 
 
+def _factored_again(packed: Array, dtype: np.dtype) -> BoundCall:
+    """Bind what `factors` makes: the pivots of other arrays may be positions outside of them."""
+    if _native.node_of(packed).op is not factors or kind_of(dtype) not in "fc":
+        raise ShapeError("", "the operand is not factors", remedy="give what `factors` makes")
+    return BoundCall((packed,), (canonical(dtype, "factors"),))
+
+
 @operation(
     rule=_of_factors,
+    rebind=_factored_again,
+    portable=True,
     reference=lambda packed, _: sign_and_logarithm(packed)[0],
     name="sign_of_determinant",
     bind_depends_on="types",
@@ -265,6 +278,8 @@ def sign_of(packed: Array, /, *, dtype: np.dtype) -> BoundCall:
 
 @operation(
     rule=_of_factors,
+    rebind=_factored_again,
+    portable=True,
     reference=lambda packed, _: sign_and_logarithm(packed)[1],
     name="logarithm_of_determinant",
     bind_depends_on="types",
@@ -405,6 +420,8 @@ def _inverse_back(g: Array, y: Array, packed: Array, dtype: np.dtype) -> tuple[A
 
 @operation(
     rule=_inv_factored_rule,
+    rebind=_factored_again,
+    portable=True,
     reference=_inv_factored,
     can_fail=True,
     remedy=SINGULAR,

@@ -96,7 +96,7 @@ def _to_real_reference(x: np.ndarray, lengths: Shape, axes: Shape, norm: str) ->
     """Complex transforms of all axes but the last, then the one that returns real numbers."""
     if len({*axes}) == len(axes):
         return _compute("irfftn", x, lengths, axes, norm)
-    x = _complex_reference("ifftn")(x, lengths[:-1], axes[:-1], norm)
+    x = _complex_reference("ifftn")(x, lengths[-2::-1], axes[-2::-1], norm)  # the first axis first
     return _compute("irfftn", x, lengths[-1:], axes[-1:], norm)
 
 
@@ -260,6 +260,8 @@ def _by_axes(name: str) -> Callable[..., Array]:
         last, *others = reversed([*zip(lengths, axes, strict=True)])
         if name == "rfftn":
             x = rfft(x, *last, norm)
+        if name == "irfftn":
+            others.reverse()
         for pair in others if name in ("rfftn", "irfftn") else [last, *others]:
             x = (fft if name in ("fftn", "rfftn") else ifft)(x, *pair, norm)
         return irfft(x, *last, norm) if name == "irfftn" else x
@@ -296,6 +298,7 @@ def _transform(
         reference=reference,
         on_values=on_values,
         bind_depends_on="types",
+        rebind=_several_axes,
         batch_params=_batch_params,
         numpy=(numpy_function,),
         samples=samples,

@@ -80,6 +80,7 @@ def _slope_members(members: Members, what: str) -> Array:
     reference=_integrals,
     promotes=True,
     public=False,
+    portable=True,
     batch=_slope_members,
     samples=[SampleCall(((3,), (3,)))],
     vjp=_slope_back,

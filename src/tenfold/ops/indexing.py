@@ -25,6 +25,7 @@ from tenfold.core.index_map import (
     IndexMap,
     Slice,
     batched_slice,
+    checked_slice,
     picks_of,
     slice_of,
     whole_slice,
@@ -58,6 +59,7 @@ def _slice(start: int, count: int, step: int) -> slice:
     reference=_index_reference,
     view=True,
     index_map=lambda _, access, __: access,
+    rebind=lambda x, *part: BoundCall((x,), checked_slice(x.shape, *part)),
     batch_params=batched_slice,
     samples=[
         SampleCall(((4, 3),), positional=((slice(None, None, -2), None, 1),)),

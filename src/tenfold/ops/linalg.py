@@ -707,6 +707,7 @@ def _cofactors_back(g: Array, y: Array, x: Array) -> tuple[Array]:
     remedy="look for NaN or infinity in the matrix",
     multiply_adds=_per_matrix(lambda n: 12 * n**3),
     public=False,
+    portable=True,
     batch_params=as_stack,
     vjp=_cofactors_back,
 )

@@ -103,6 +103,9 @@ def _triangular_solved_back(
 
 @operation(
     bind_depends_on="types",
+    rebind=lambda x1, x2, half, unit: BoundCall(
+        (x1, x2), ("upper" if half == "upper" else "lower", bool(unit))
+    ),
     rule=solve_rule,
     reference=_triangular_solve_reference,
     promotes=True,

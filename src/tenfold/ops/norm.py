@@ -165,8 +165,13 @@ def _rooted(x: Array, exponent: float) -> Array:
     return where(x == 0, 0, sqrt(positive) if exponent == 0.5 else positive**exponent)
 
 
+def _norm_again(x: Array, order: Any, axes: Axis, keepdims: bool, flat: bool) -> BoundCall:
+    return norm.signature.bind(x, order, None if flat else axes, keepdims)
+
+
 @operation(
     bind_depends_on="types",
+    rebind=_norm_again,
     rule=_norm_rule,
     reference=_norm_reference,
     can_fail=True,

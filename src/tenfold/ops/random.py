@@ -196,6 +196,7 @@ def _declared(distribution: Distribution) -> dict[str, Any]:
         "reference": reference,
         "element_at": element_at,
         "batch": draw_members,
+        "param_names": "size stream dtype -",
         "creates": True,
         "cost": COST,
         "samples": _SAMPLES,
@@ -345,9 +346,20 @@ def _bounded_at(
     return k.convert(below + start, dtype)
 
 
+def _integers_again(key: Any, draw: Any, low: Any, count: Any, *params: Any) -> BoundCall:
+    size, stream, checked, dtype, _ = params
+    operands = [operand(key, "key"), operand(draw, "draw number")]
+    lengths, bounds = with_all_axes((low, count), size, operands)
+    if kind_of(dtype) not in "iub":
+        raise DTypeError("", f"integers are not {dtype}", remedy="give an integer dtype")
+    bound = lengths, checked_stream(stream), bool(checked), dtype, checked_device(None)
+    return BoundCall((*operands, *bounds), bound)
+
+
 @operation(
     namespace="random",
     kind=Kind.VALUE,
+    rebind=_integers_again,
     rule=_bounded_rule,
     reference=_bounded_reference,
     element_at=_bounded_at,

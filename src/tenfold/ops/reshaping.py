@@ -11,6 +11,7 @@ row-major order are recognised by their chain of movements, not by memory.
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -155,6 +156,7 @@ def _broadcast_members(members: Members, target: Shape, first_axis: int) -> Arra
     reference=_broadcast_reference,
     view=True,
     index_map=_broadcast_map,
+    rebind=lambda x, shape, first: BoundCall((x,), (checked_shape(shape), operator.index(first))),
     numpy=(np.broadcast_to,),
     batch=_broadcast_members,
     samples=[

@@ -127,7 +127,12 @@ def _ragged_prod_back(g: Array, y: Array, x: Array, offsets: Array) -> tuple[Arr
     return ragged_repeat(g, offsets, count) * others, None
 
 
-_REDUCTION: dict[str, Any] = {"batch": _reduced_members, "samples": _SAMPLES, "public": False}
+_REDUCTION: dict[str, Any] = {
+    "batch": _reduced_members,
+    "samples": _SAMPLES,
+    "public": False,
+    "portable": True,
+}
 
 
 @operation(
@@ -238,6 +243,7 @@ def _repeated_members(members: Members, nnz: int) -> Array:
         SampleCall(((2,),), positional=(np.asarray([0, 0, 0], np.int8), 0)),
     ],
     public=False,
+    portable=True,
     vjp=lambda g, y, rows, offsets, nnz: (ragged_sum(g, offsets), None),
 )
 def ragged_repeat(rows: Array, offsets: Array, /, nnz: int) -> BoundCall:

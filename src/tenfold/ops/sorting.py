@@ -202,8 +202,14 @@ def _order_statistics_rule(types: tuple[Type, ...], positions: tuple[int, ...]) 
     return Inferred((((*type_.shape[:-1], len(positions)), type_.dtype),), (type_.dtype,))
 
 
+def _order_statistics_again(x: Array, positions: tuple[int, ...]) -> BoundCall:
+    return BoundCall((x,), ((*sorted(range(x.shape[-1])[at] for at in {*positions}),),))
+
+
 @operation(
     public=False,
+    rebind=_order_statistics_again,
+    portable=True,
     rule_free=True,
     bind_depends_on="types",
     rule=_order_statistics_rule,

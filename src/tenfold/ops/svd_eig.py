@@ -214,6 +214,7 @@ def _minimum_norm_back(
     kind=Kind.VIEW,
     index_map=lambda shape: tuple((axis, 1, 0) for axis in range(len(shape))),
     public=False,
+    portable=True,
     batch_params=as_stack,
     vjp=_minimum_norm_back,
 )

@@ -16,7 +16,7 @@ from tenfold.core.gather_rules import GatherSource, ResultBlock, ResultIndex
 from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, derived, movement, values
 from tenfold.core.scalar_ir import Body, Operand
-from tenfold.core.shape_rules import Axis, Shape, normalize_axis
+from tenfold.core.shape_rules import Axis, Shape, normalize_axes, normalize_axis, normalize_count
 from tenfold.dtypes import FLOAT64, INT64, kind_of
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ops.gathering import gather, integers
@@ -140,10 +140,19 @@ def _repeat_element(
     return x.at(index)
 
 
+def _repeat_again(x: Array, counts: Shape, axes: Shape) -> BoundCall:
+    lengths = tuple([normalize_count(count, "repeats") for count in counts])
+    if len(lengths) != len(axes):
+        raise ShapeError("", f"{len(axes)} axes have {len(lengths)} counts", remedy="give one each")
+    return BoundCall((x,), (lengths, normalize_axes(axes, x.ndim)))
+
+
 @movement(
     shape=_repeat_shape,
     reference=_repeat_reference,
     element_at=_repeat_element,
+    rebind=_repeat_again,
+    portable=True,
     public=False,
     batch_params=lambda _, counts, axes: (counts, tuple(axis + 1 for axis in axes)),
     expression=_repeated,

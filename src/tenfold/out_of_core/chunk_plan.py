@@ -120,13 +120,13 @@ class ChunkPass:
         for folds, outputs in self._leaves(chunk):
             parts = [self.plan.folds[at].parts(builder.of(at), *rows) for at, (_, *rows) in folds]
             rows = [builder.rows(self.plan.graph.outputs[at], *r) for at, (_, *r) in outputs]
+            builder.forget()  # what has no name need not be stored
             values = computed([x for part in parts for x in part] + rows)
             for (at, (place, begin, _)), part in zip(folds, parts, strict=True):
                 own, values = values[: len(part)], values[len(part) :]
                 result.partials[at][place] = self.plan.folds[at].record(own, begin)
             for (at, (_, begin, end)), value in zip(outputs, values, strict=True):
                 result.pieces.append(Piece(at, begin, end, value))
-            builder.forget()
         return result
 
     def merge(self, *partials: Partials) -> Partials:

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import copyreg
 import functools
+import importlib
 import pickle
 import sys
+import warnings
 from collections.abc import Callable, Hashable, Iterator
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from itertools import count
 from pickle import PicklingError
 from threading import get_ident
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 from weakref import ref
 
 import numpy as np
@@ -34,22 +36,38 @@ from tenfold.core.callable_signature import exact_signature, name_of
 from tenfold.core.op import Op
 from tenfold.core.pytree import TreeDef, flatten, flatten_one_level
 from tenfold.core.trace_state import TRACE
-from tenfold.errors import RunError, message, raise_if_failed
+from tenfold.errors import (
+    FallbackWarning,
+    RunError,
+    UnsupportedError,
+    message,
+    raise_if_failed,
+)
 from tenfold.interop.asarray import asarray
 from tenfold.transforms.call_op import Callee
 from tenfold.transforms.loop_carry import checked_callable
 from tenfold.transforms.trace_cache import CachedTrace, TraceCache, signature_key
-from tenfold.transforms.tracer import NeedsValues, trace_function
+from tenfold.transforms.tracer import NeedsValues, line_of, trace_function
 
 P = ParamSpec("P")
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 MAX_ASSIGNMENTS = 64
 """Limit of dependent assignments in a trace; a function with more of them is not traced."""
 MAX_TRACE_DEPTH = 128
 """Limit of nested traces, below Python's recursion limit and the size of the stack."""
 
 
-def function(user_function: Callable[P, R]) -> Callable[P, R]:
+class TracedCallable(Protocol[P, R_co]):
+    """What `tn.function` and `tn.load_function` return."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Make the node of a call."""
+
+    def save(self, path: Any, /, *args: Any, **kwargs: Any) -> None:
+        """Write it to a file: see `Function.save`."""
+
+
+def function(user_function: Callable[P, R_co]) -> TracedCallable[P, R_co]:
     """Make calls of a Python function of arrays operations of their own: `@tn.function`.
 
     The function is traced once for each signature: it runs on placeholders for the arrays among its
@@ -72,15 +90,19 @@ def function(user_function: Callable[P, R]) -> Callable[P, R]:
     >>> layer(tn.asarray([0.0, 0.0]))["h"].tolist()
     [0.0, 0.0]
     """
-    caller: Callable[P, R] = caller_of(checked_callable("tn.function", user_function))
+    caller: TracedCallable[P, R_co] = caller_of(checked_callable("tn.function", user_function))
     return caller
 
 
 def caller_of(user_function: Callable[..., Any]) -> Any:
+    """Return the object that the user has for a function, which it traces."""
+    return caller_for(Function(user_function))
+
+
+def caller_for(traced: Function) -> Any:
     """Return the object that the user has for a traced function."""
-    traced = Function(user_function)
     caller = _native.make_caller(traced)
-    functools.update_wrapper(caller, user_function)
+    functools.update_wrapper(caller, traced.function)
     vars(caller).setdefault("__name__", traced.name)
     vars(caller).setdefault("__qualname__", traced.name)
     traced.caller = ref(caller)
@@ -143,6 +165,7 @@ class Function:
         self._page = getattr(function, "__module__", None) or ""
         self._family = object()  # shared by the ops of all traces
         self._traces = TraceCache()
+        self._warned = False
         self._tracing: set[tuple[int, Hashable]] = (
             set()
         )  # by thread: several threads may trace it at once
@@ -164,6 +187,46 @@ class Function:
         call, _ = self._lookup([self._convert_leaf(leaf) for leaf in leaves], structure)
         if call is not None:
             self._remember(call, args, kwargs)
+
+    def save(self, path: Any, /, *args: Any, **kwargs: Any) -> None:
+        """Write the function to a file that `tn.load_function` reads: `f.save(path, *args)`.
+
+        The file has the trace for arguments such as `args` and `kwargs`, whose values are not
+        computed, or without arguments a trace for each signature that it was called with. In it are
+        the graph, the Types and the values of captured arrays, and no code. It replaces `path`
+        when it is complete.
+
+        Arguments and results are arrays in tuples, lists and dicts, to any depth; a named tuple is
+        loaded as a tuple. Other arguments are numbers, texts, dtypes and None: a loaded function
+        takes those that it was saved with.
+
+        Raises UnsupportedError for a function that asks for values of arrays, and for an operation
+        of the user (`tn.op`, `tn.operator`), with its line; ValueError where there is no trace;
+        OSError where the file cannot be written.
+
+        >>> import pathlib, tempfile, tenfold as tn
+        >>> scaled = tn.function(lambda x: {"y": 2 * x})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     scaled.save(pathlib.Path(folder) / "scaled.tn", tn.ones((2, 3)))
+        ...     tn.load_function(pathlib.Path(folder) / "scaled.tn")(tn.ones((2, 3)))["y"].shape
+        (2, 3)
+        """
+        calls = self.saved_calls()
+        if args or kwargs or not calls:
+            leaves, structure = self._flatten_arguments(args, kwargs)
+            call, _ = self._lookup([self._convert_leaf(leaf) for leaf in leaves], structure)
+            calls = [call] if call is not None else []
+        if not calls:
+            rule = f"{self.name} asks for values of arrays: each call runs the Python function"
+            remedy = "choose by values with tn.where or tn.cond, repeat with tn.while_loop"
+            raise UnsupportedError("save", rule, remedy=remedy)
+        writer = importlib.import_module("tenfold.io.function_writer")  # the room above, and zip
+        writer.write_function(path, self, calls)
+
+    def saved_calls(self) -> list[CachedTrace]:
+        """Return the traces of all signatures, without those that are not valid any more."""
+        calls = [call for call in self._traces.values() if isinstance(call, CachedTrace)]
+        return [call for call in calls if call.trace.current_captures() is not None]
 
     def _lookup(
         self, leaves: list[Any], structure: TreeDef
@@ -249,14 +312,30 @@ class Function:
         self._tracing.add(active_key)
         try:
             trace = trace_function(self.function, leaves, structure)
-        except NeedsValues:
+        except NeedsValues as error:
+            if outer is None and not error.assigned:
+                self._warn_untraced(error)
             return NeedsValues
         finally:
             self._tracing.remove(active_key)
         assignments = [node.assignments for node in trace.subgraph.outputs]
         if max(assignments, default=0) > MAX_ASSIGNMENTS:
             return NeedsValues
-        return CachedTrace(trace, Callee(trace.subgraph, self._page, self._family), [])
+        constants = tuple([None if isinstance(leaf, Array) else leaf for leaf in leaves])
+        callee = Callee(trace.subgraph, self._page, self._family)
+        return CachedTrace(trace, callee, [], (structure, constants))
+
+    def _warn_untraced(self, error: NeedsValues) -> None:
+        """Warn once that the function runs untraced, and say where it asks for a value."""
+        if self._warned:
+            return
+        self._warned = True
+        place = line_of(error.__cause__) if error.__cause__ else self.name
+        text = (
+            f"{self.name} runs untraced: {place} asks for a value of an array; "
+            "choose with tn.where or tn.cond, repeat with tn.while_loop, or leave out @tn.function"
+        )
+        warnings.warn(text, FallbackWarning, stacklevel=5)
 
     def _call_untraced(self, leaves: list[Any], structure: TreeDef) -> Any:
         """Run the Python function on copies of the Arrays, which it may assign to."""

@@ -54,6 +54,8 @@ class CachedTrace(NamedTuple):
     callee: Callee
     bindings: list[Any]
     """References to the objects that the function could read; empty where they are not compared."""
+    arguments: tuple[TreeDef, tuple[Any, ...]] = (TreeDef(), ())
+    """For a `tn.function` the tree of its arguments, and its leaves, None for arrays."""
 
 
 class TraceCache(LruCache[Hashable, CachedTrace | type[NeedsValues]]):
