@@ -312,6 +312,18 @@ def test_loaded_function_is_traced_mapped_differentiated_and_saved(tmp_path: Pat
     assert tn.load_function(tmp_path / "again.tn")(x[0]).item() == f(x[0]).item()
 
 
+def test_calls_of_a_loaded_function_are_pushed_and_batched(tmp_path: Path) -> None:
+    f = saved(tmp_path, lambda x: tn.sum(tn.sin(x) @ W), tn.ones(3))
+    rows = [tn.asarray(row) for row in np.random.default_rng(0).random((64, 3))]
+    wanted = [f(x).item() for x in rows]
+    with tn.Engine() as engine:
+        assert [engine.push(f, x).get().item() for x in rows] == wanted
+    with tn.profile() as p:
+        found = tn.eval(*[f(x) for x in rows])
+    assert [x.item() for x in found] == wanted
+    assert p.launches < 64
+
+
 def test_loaded_function_outlives_a_trim(tmp_path: Path) -> None:
     f = saved(tmp_path, lambda x: x * 2, tn.ones(2))
     f(tn.ones(2)).wait()
@@ -551,6 +563,19 @@ def test_constant_of_another_type_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(text.replace(b"'<f8'", b"'<i8'"))
     with pytest.raises(ValueError, match="damaged"):
         tn.load_function(path)
+
+
+def test_bool_that_is_neither_0_nor_1_is_an_error(tmp_path: Path) -> None:
+    mask = tn.asarray([True, False, True])
+    saved(tmp_path, lambda x: tn.where(mask, x, 0), tn.ones(3))
+    with zipfile.ZipFile(tmp_path / "f.tn") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(tmp_path / "g.tn", "w") as changed_archive:
+        for name, data in members.items():
+            is_mask = name.endswith(".npy") and b"'|b1'" in data
+            changed_archive.writestr(name, data[:-1] + b"\x07" if is_mask else data)
+    with pytest.raises(ValueError, match="booleans that are neither 0 nor 1"):
+        tn.load_function(tmp_path / "g.tn")
 
 
 def test_device_that_is_not_here_is_a_device_error(tmp_path: Path) -> None:
