@@ -18,11 +18,7 @@ from pathlib import Path
 
 from check_size import NATIVE_SUFFIXES, code_lines, native_code_lines, read_lines
 
-<<<<<<< HEAD
 CAPS = {"Python": , "C++": }
-=======
-CAPS = {"Python": , "C++": }
->>>>>>> files
 """The most lines of code of a language."""
 
 
