@@ -265,6 +265,20 @@ UNITS = (
         ("schedule/test_loop_schedule.py", "schedule/test_verify_kernels.py", "full_size"),
     ),
     Plant(
+        "a lane of a warp is folded with its neighbour",
+        "src/tenfold/codegen/simt/warp_reduce.py",
+        "totals = _with_partners(pass_, totals, half, paired)",
+        "totals = _with_partners(pass_, totals, LANES // 2 // half, paired)",
+        ("codegen/test_thread_kernels.py",),
+    ),
+    Plant(
+        "a fiber reads what another lane writes next",
+        "native/threads/thread_blocks.cpp",
+        "block.values_[block.rounds_[self]++ % 2]",
+        "block.values_[0]",
+        ("codegen/test_thread_kernels.py", "runtime/test_emulated_device.py"),
+    ),
+    Plant(
         "a part of columns is no whole packets",
         "src/tenfold/schedule/loop_schedule.py",
         "part = smallest(part, -(-last // kernel.lanes) * kernel.lanes)",

@@ -86,6 +86,8 @@ def expressions(dtype: np.dtype) -> Iterator[tn.Array]:
     """Each operation behind an operation on elements, and folds in each layout."""
     for operation in OPS.values():
         yield from sampled(operation, dtype)
+    if dtype != np.bool_:
+        yield tn.matrix_transpose(pending((64, 96), dtype)) + pending((96, 64), dtype)
     for shape, axis in LAYOUTS:
         x = pending(shape, dtype)
         for fold in FOLDS:

@@ -301,7 +301,7 @@ def sectors(text: str, stride: int) -> dict[str, int]:
     [("float16", 2), ("float32", 4), ("float64", 8), ("complex64", 16), ("complex128", 32)],
 )
 def test_sectors_of_a_warp_are_those_of_the_decision(dtype: str, count: int) -> None:
-    """docs/decisions/0057: a map of one operand."""
+    """docs/decisions/0060: a map of one operand."""
     x = on_device(np.ones(1000).astype(dtype))
     (kernel,) = kernels_of(x * x)
     text = ptx_of(kernel, "sm_90")
