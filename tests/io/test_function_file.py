@@ -48,6 +48,7 @@ def results_of(tree: Any) -> list[np.ndarray]:
     return [np.array(x) for x in arrays]
 
 
+@pytest.mark.filterwarnings("ignore:.* runs untraced:tenfold.errors.FallbackWarning")
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "dtype", ["float64", "int32", "complex64", "bool", "float16", "bfloat16", "uint8"]
@@ -312,6 +313,23 @@ def test_loaded_function_is_traced_mapped_differentiated_and_saved(tmp_path: Pat
     assert tn.load_function(tmp_path / "again.tn")(x[0]).item() == f(x[0]).item()
 
 
+def test_calls_of_a_loaded_function_are_pushed_and_batched(tmp_path: Path) -> None:
+    python = tn.function(lambda x: tn.tanh(W @ x) * 2 + x)
+    python.save(tmp_path / "f.tn", tn.ones(3))
+    f = tn.load_function(tmp_path / "f.tn")
+    rows = [tn.asarray(row) for row in np.random.default_rng(0).random((64, 3))]
+    wanted = [f(x).tolist() for x in rows]
+    with tn.Engine() as engine:
+        assert [engine.push(f, x).get().tolist() for x in rows] == wanted
+    launches = []
+    for each in (f, python):
+        with tn.profile() as p:
+            found = tn.eval(*[each(x) for x in rows])
+        assert [x.tolist() for x in found] == wanted
+        launches.append(p.launches)
+    assert launches[0] == launches[1] < 8
+
+
 def test_loaded_function_outlives_a_trim(tmp_path: Path) -> None:
     f = saved(tmp_path, lambda x: x * 2, tn.ones(2))
     f(tn.ones(2)).wait()
@@ -551,6 +569,19 @@ def test_constant_of_another_type_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(text.replace(b"'<f8'", b"'<i8'"))
     with pytest.raises(ValueError, match="damaged"):
         tn.load_function(path)
+
+
+def test_bool_that_is_neither_0_nor_1_is_an_error(tmp_path: Path) -> None:
+    mask = tn.asarray([True, False, True])
+    saved(tmp_path, lambda x: tn.where(mask, x, 0), tn.ones(3))
+    with zipfile.ZipFile(tmp_path / "f.tn") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(tmp_path / "g.tn", "w") as changed_archive:
+        for name, data in members.items():
+            is_mask = name.endswith(".npy") and b"'|b1'" in data
+            changed_archive.writestr(name, data[:-1] + b"\x07" if is_mask else data)
+    with pytest.raises(ValueError, match="booleans that are neither 0 nor 1"):
+        tn.load_function(tmp_path / "g.tn")
 
 
 def test_device_that_is_not_here_is_a_device_error(tmp_path: Path) -> None:

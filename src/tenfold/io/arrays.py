@@ -39,9 +39,9 @@ def read_array(source: str, progress: Progress = no_progress) -> NDArray[np.gene
             start = file.read(6)
             file.seek(0)
             if start == npy.MAGIC_PREFIX:
-                return _normalize(path, _map_file(source, path, key, file))
+                return normalized(path, _map_file(source, path, key, file))
             if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-                return _normalize(path, read_member(path, key, file, progress))
+                return normalized(path, read_member(path, key, file, progress))
             raise unknown_format_error(path, start)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error_text(error)}") from error
@@ -105,7 +105,7 @@ def _map_file(source: str, path: str, key: str | None, file: IO[bytes]) -> NDArr
     return mapped
 
 
-def _normalize(path: str, array: NDArray[np.generic]) -> NDArray[np.generic]:
+def normalized(path: str, array: NDArray[np.generic]) -> NDArray[np.generic]:
     """Return the array in native byte order, aligned and read-only, so that it can be shared."""
     if not (array.dtype.isnative and array.flags.aligned):
         if array.nbytes > available_memory():

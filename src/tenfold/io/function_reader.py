@@ -29,7 +29,7 @@ from tenfold.core.subgraph import Subgraph
 from tenfold.dtypes import BFLOAT16, BOOL
 from tenfold.errors import DeviceError, UnsupportedError, message
 from tenfold.io.archive import read_member_array
-from tenfold.io.arrays import open_regular
+from tenfold.io.arrays import normalized, open_regular
 from tenfold.io.function_codec import (
     CONTROL_OPS,
     FUNCTION_FORMAT,
@@ -94,9 +94,8 @@ def load_function(path: Any, *, limit: int | None = None) -> TracedCallable[...,
     try:
         with open_regular(name) as file, zipfile.ZipFile(file) as archive:
             size = os.fstat(file.fileno()).st_size
-            reader = _FileReader(
-                name, archive, size, available_memory() if limit is None else limit
-            )
+            largest = available_memory() if limit is None else limit
+            reader = _FileReader(name, archive, size, largest)
             with settings.override(strict_dtypes=False, pending_depth=0):
                 loaded: TracedCallable[..., Any] = caller_for(reader.function())
         return loaded
@@ -184,10 +183,10 @@ class _FileReader:
         self.content = json.loads(text, parse_float=_refuse_number, parse_constant=_refuse_number)
         self.version = str(self.content["version"])[:MAX_NAME]
         if self.content["format"] != FUNCTION_FORMAT:
-            written = (
-                f"format {str(self.content['format'])[:20]}, which tenfold {self.version} wrote"
-            )
-            rule = f"{one_line(path)} has {written}; this is format {FUNCTION_FORMAT}"
+            written = f"format {self.content['format']}, which tenfold {self.version} wrote"[
+                :MAX_NAME
+            ]
+            rule = f"{one_line(path)} has {written[:MAX_NAME]}; this is format {FUNCTION_FORMAT}"
             remedy = f"load it with tenfold {self.version}, or save it again with this one"
             raise UnsupportedError("load_function", rule, remedy=remedy)
         self.types: list[Type] = []
@@ -247,6 +246,8 @@ class _FileReader:
     def _body(self, content: Mapping[str, Any]) -> Subgraph:
         """Make a body, whose nodes call bodies before it."""
         inputs = [_native.placeholder(_item(self.types, number)) for number in content["inputs"]]
+        if len(content["nodes"]) > MAX_BODY_NODES:
+            raise ValueError(f"a body has more than {MAX_BODY_NODES:,} nodes")
         self.weights.append((len(content["nodes"]), 1))
         values: list[Any] = [*inputs]
         for at, node in enumerate(content["nodes"]):
@@ -269,9 +270,9 @@ class _FileReader:
         operands = tuple([_item(values, number) for number in node.get("of", ())])
         if "part" in node:
             (several,) = operands
-            return (
-                _item(several, node["part"]) if isinstance(several, tuple) else _node_of_array(None)
-            )
+            if not isinstance(several, tuple):
+                raise ValueError("a part is not of several arrays")
+            return _item(several, node["part"])
         types = [_item(self.types, number) for number in node["types"]]
         if "constants" in node:
             pairs = zip(node["constants"], types, strict=True)
@@ -330,8 +331,7 @@ class _FileReader:
         name = f"{_number(number)}.npy"
         if number not in self.constants:
             values = read_member_array(f"{self.path}:{name}", self.archive, self.members[name])
-            values.flags.writeable = False
-            self.constants[number] = values
+            self.constants[number] = normalized(name, values)
         values = self.constants[number]
         if type_.dtype == BFLOAT16 and values.dtype == np.uint16:
             values = values.view(BFLOAT16)
@@ -340,8 +340,7 @@ class _FileReader:
         value = dense.import_values(values, type_.device)
         if type_.structure:
             check_promise(values, type_)
-            strides = np.empty(type_.shape, type_.dtype).strides
-            value = value.view(type_, value.strides or strides, 0)
+            value = value.view(type_, value.strides or values.strides, 0)
         return _native.value_array(value)
 
 
