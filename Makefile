@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 3600
 SMOKE := $(wildcard bench/*.py)
 GRIDS ?= all
 
-.PHONY: help develop test test-all test-tiny test-level full-size guard second-runs planted lint format tidy \
+.PHONY: help develop test test-all test-tiny test-level full-size guard ptx second-runs planted lint format tidy \
         types stubs bench smoke examples docs native tsan asan fuzz model soak wheel changelog clean
 
 help: ## list the targets
@@ -39,6 +39,9 @@ guard: ## tests of operations and plans with each array between unmapped pages
 emulated: ## engines and functions on a device whose queues are late: one test in ONE_IN, seed SEED, 1,000 random delays
 	TENFOLD_DEVICE=emulated MODEL_DELAYS=1000 $(PYTHON) -m pytest tests/engine tests/transforms tests/tiny \
 	    tests/features tests/ops/test_samples.py --one-in=$(ONE_IN) --seed=$(SEED) --whole="tests/engine/test_model.py tests/tiny"
+
+ptx: ## PTX of all kernels of threads through ptxas, for three processors (pip install nvidia-cuda-nvcc)
+	TENFOLD_PTX=all $(PYTHON) -m pytest tests/integration/test_ptx.py --skips-fail
 
 second-runs: ## random programs, again and again with other numbers, sharing, layouts and lengths
 	SECOND_RUN_PROGRAMS=$(SECOND_RUN_PROGRAMS) $(PYTHON) -m pytest tests/second_runs/test_random_programs.py \

@@ -15,7 +15,7 @@ import numpy as np
 import tenfold
 import tenfold.numpy
 from tenfold.interop.numpy_dispatch import EQUIVALENTS
-from tenfold.namespace.absent_names import ABSENT_NAMES, ATTRIBUTES, GENERATORS
+from tenfold.namespace.absent_names import ABSENT_NAMES, ATTRIBUTES, GENERATORS, PEER_NAMES
 
 HEAD = """# What is absent
 
@@ -70,6 +70,9 @@ def rows() -> Iterator[Feature]:
         known = hasattr(tenfold, name) or hasattr(tenfold.numpy, name)
         if not known and f"tn.{name}" not in shown:
             yield Feature(f"`{name}`", f"tn.{name}")
+    yield from (
+        Feature(f"`{name}`", f"tn.{name}") for name in sorted(PEER_NAMES.keys() - EQUIVALENTS)
+    )
     for module, names in ABSENT_NAMES.items():
         place = ".".join(filter(None, ("tenfold.numpy", module)))
         for name in sorted(names):

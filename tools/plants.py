@@ -260,8 +260,8 @@ UNITS = (
     Plant(
         "a part of a map is no whole packets",
         "src/tenfold/schedule/loop_schedule.py",
-        "return max(elements // lanes, 1) * lanes",
-        "return max(elements // lanes, 1) * lanes + 1",
+        "longest = max(longest // kernel.lanes, 1) * kernel.lanes",
+        "longest = max(longest // kernel.lanes, 1) * kernel.lanes + 1",
         ("schedule/test_loop_schedule.py", "schedule/test_verify_kernels.py", "full_size"),
     ),
     Plant(

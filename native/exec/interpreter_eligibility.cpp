@@ -135,6 +135,8 @@ bool has_assignments(const LinearizedGraph& graph) {
 }
 
 bool can_interpret(const LinearizedGraph& graph, uint8_t device, bool counted) {
+    if (device == UINT8_MAX || !device_of(device).is_host)
+        return false; // its kernels are the CPU's
     const bool has_updates = has_assignments(graph);
     bool loops = has_updates;
     const int64_t max_elements = !counted && is_long(graph) ? TIERS.max_long_elements

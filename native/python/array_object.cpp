@@ -395,6 +395,12 @@ PyObject* new_of_shape(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     return to_python_error([&] { return PyObject_Call(array_factory.get().ptr(), args, kwargs); });
 }
 
+Py_hash_t refuse_hash(PyObject*) {
+    PyErr_SetString(PyExc_TypeError, "unhashable type: 'tenfold.Array'\n  remedy: take the number "
+                                     "of a 0-d Array, x.item(), as a key, or id(x)");
+    return -1;
+}
+
 } // namespace
 
 bool make_array_type(PyObject* module) {
@@ -420,6 +426,7 @@ bool make_array_type(PyObject* module) {
     slots.push_back({0, nullptr});
     PyType_Spec spec{"tenfold.Array", sizeof(ArrayObject), 0, Py_TPFLAGS_DEFAULT, slots.data()};
     array_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+    if (array_type) array_type->tp_hash = refuse_hash; // `__hash__` is None, as of what has none
     return array_type &&
            PyModule_AddObjectRef(module, "Array", reinterpret_cast<PyObject*>(array_type)) == 0;
 }

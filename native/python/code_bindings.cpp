@@ -7,6 +7,7 @@
 #include "jit/processor.h"
 #include "lapack/driver.h"
 #include "python/value_bindings.h"
+#include "threads/thread_blocks.h"
 
 namespace tenfold::bindings {
 
@@ -38,6 +39,7 @@ void declare_code(nb::module_& module) {
     module.def("load_code", functions_at, "code"_a, "places"_a);
     module.def("lapack_driver", lapack_driver, "name"_a, "complex"_a);
     module.def("loaded_code_bytes", loaded_code_bytes);
+    module.def("block_runner", [] { return reinterpret_cast<std::size_t>(&run_blocks); });
     module.def("processor_level", processor_level);
     module.def("processor_identity", processor_identity);
 }

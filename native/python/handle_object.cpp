@@ -72,6 +72,14 @@ PyObject* get(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject*
     });
 }
 
+// The same by the name of concurrent.futures.
+PyObject* result(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+    return to_python_error([&]() -> PyObject* {
+        Future* future = settled(self, args, count, names, "result");
+        return future ? value_to_python(*future) : nullptr;
+    });
+}
+
 PyObject* exception(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
     return to_python_error([&]() -> PyObject* {
         Future* future = settled(self, args, count, names, "exception");
@@ -114,6 +122,26 @@ PyObject* call_when_settled(PyObject* self, PyObject* function) {
         }
         Py_RETURN_TRUE;
     });
+}
+
+// add_done_callback(function): function(handle) by a worker, or here where it is settled by now.
+PyObject* add_done_callback(PyObject* self, PyObject* function) {
+    return to_python_error([&]() -> PyObject* {
+        nb::object call = nb::module_::import_("functools")
+                              .attr("partial")(nb::handle(function), nb::handle(self));
+        PyObject* waits = call_when_settled(self, call.ptr());
+        if (!waits) return nullptr;
+        bool is_settled = waits == Py_False;
+        Py_DECREF(waits);
+        if (is_settled) call();
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* refuse_array(PyObject*, PyObject*) {
+    PyErr_SetString(PyExc_TypeError,
+                    "a handle is a future value, not an array\n  remedy: write handle.get()");
+    return nullptr;
 }
 
 PyObject* await(PyObject* self) {
@@ -174,6 +202,9 @@ PyMethodDef methods[] = {
      "Wait for the value and return it: an Array, or the user's object.\n\n"
      "Raises what the operator raised, CancelledError when it was cancelled, and TimeoutError "
      "after `timeout` seconds."},
+    {"result", method(result), METH_FASTCALL | METH_KEYWORDS,
+     "result($self, /, timeout=None)\n--\n\n"
+     "The same as `get`, by the name of `concurrent.futures`."},
     {"exception", method(exception), METH_FASTCALL | METH_KEYWORDS,
      "exception($self, /, timeout=None)\n--\n\n"
      "Wait as `get` does and return what it would raise, or None."},
@@ -182,6 +213,10 @@ PyMethodDef methods[] = {
     {"cancel", cancel, METH_NOARGS,
      "cancel($self, /)\n--\n\n"
      "Cancel the operator and all that depends on it; False once it has started."},
+    {"add_done_callback", add_done_callback, METH_O,
+     "add_done_callback($self, function, /)\n--\n\n"
+     "Call `function(handle)` on a worker once the value or an error is there, or at once."},
+    {"__array__", reinterpret_cast<PyCFunction>(refuse_array), METH_VARARGS, nullptr},
     {"_call_when_settled", call_when_settled, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

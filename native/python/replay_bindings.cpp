@@ -427,7 +427,14 @@ bool compute_and_wait(Ref<Node> node) {
     return computed;
 }
 
+// Bytes of a result from which Python asks whether there is memory for it
+// (runtime/result_memory.py).
+constexpr std::size_t CHECKED_BYTES = std::size_t(1) << 30;
+
 bool compute_by_plan(std::span<Node* const> pending) {
+    if (std::ranges::any_of(pending,
+                            [](Node* node) { return node->type->bytes() >= CHECKED_BYTES; }))
+        return false;
     if (std::ranges::any_of(pending, [](Node* node) { return node->type->storage != 0; }))
         return false;
     OptionKey options;

@@ -22,6 +22,7 @@ from tenfold.core.op import Kind
 from tenfold.inspect.explain import explain
 from tenfold.inspect.profile import Profile, profile
 from tenfold.interop import import_hooks
+from tenfold.interop.dask import from_dask, to_dask
 from tenfold.kinds import csr_solve as csr_solve
 from tenfold.kinds.csr import csr, csr_from_coo
 from tenfold.kinds.diagonal import diagonal_matrix
@@ -63,6 +64,7 @@ from tenfold.namespace import (  # noqa: E402  # as above
     single_import,
     surface,
 )
+from tenfold.out_of_core.blockwise import blockwise  # noqa: E402  # as above
 from tenfold.transforms.checkpoint import checkpoint  # noqa: E402  # as above
 from tenfold.transforms.conjugate_gradient import cg  # noqa: E402  # as above
 from tenfold.transforms.control_flow import cond, scan, while_loop  # noqa: E402  # as above
@@ -117,6 +119,7 @@ __all__ = [
     "Rule",
     "asarray",
     "assign",
+    "blockwise",
     "checkpoint",
     "cond",
     "cse",
@@ -130,6 +133,7 @@ __all__ = [
     "eval",
     "explain",
     "fft",
+    "from_dask",
     "from_dlpack",
     "function",
     "grad",
@@ -152,6 +156,7 @@ __all__ = [
     "scan",
     "set_options",
     "testing",
+    "to_dask",
     "trim",
     "value_and_grad",
     "vjp",

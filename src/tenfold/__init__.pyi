@@ -25,6 +25,7 @@ from tenfold.inspect.profile import Profile as Profile
 from tenfold.rewrite.rule import Rule as Rule
 from tenfold.interop.asarray import asarray as asarray
 from tenfold.mutation.assign import assign as assign
+from tenfold.out_of_core.blockwise import blockwise as blockwise
 from tenfold.transforms.checkpoint import checkpoint as checkpoint
 from tenfold.transforms.control_flow import cond as cond
 from tenfold.rewrite.cse import cse as cse
@@ -38,6 +39,7 @@ from tenfold import errors as errors
 from tenfold.submission import eval as eval
 from tenfold.inspect.explain import explain as explain
 from tenfold import fft as fft
+from tenfold.interop.dask import from_dask as from_dask
 from tenfold.interop.asarray import from_dlpack as from_dlpack
 from tenfold.transforms.function import function as function
 from tenfold.transforms.derivatives import grad as grad
@@ -60,6 +62,7 @@ from tenfold import rules as rules
 from tenfold.transforms.control_flow import scan as scan
 from tenfold.settings import set_options as set_options
 from tenfold import testing as testing
+from tenfold.interop.dask import to_dask as to_dask
 from tenfold.pipeline import trim as trim
 from tenfold.transforms.derivatives import value_and_grad as value_and_grad
 from tenfold.transforms.derivatives import vjp as vjp
@@ -682,6 +685,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "blockwise",
     "bool",
     "broadcast_arrays",
     "broadcast_shapes",
@@ -744,6 +748,7 @@ __all__ = [
     "floor",
     "floor_divide",
     "fma",
+    "from_dask",
     "from_dlpack",
     "full",
     "full_like",
@@ -875,6 +880,7 @@ __all__ = [
     "tensordot",
     "testing",
     "tile",
+    "to_dask",
     "to_device",
     "trace",
     "tril",

@@ -765,6 +765,10 @@ class Handle:
         """
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait as `get` does and return what it would raise, or None."""
+    def result(self, timeout: float | None = None) -> Any:
+        """The same as `get`, by the name of `concurrent.futures`."""
+    def add_done_callback(self, function: Callable[[Handle], object], /) -> None:
+        """Call `function(handle)` on a worker once the value or an error is there, or at once."""
     def done(self) -> bool:
         """Whether the value is there, or an error; never waits."""
     def cancel(self) -> bool:
@@ -939,6 +943,9 @@ def set_storable_bytes(storable: int) -> None:
 def set_rules_variable(variable: ContextVar[Any], none: object) -> None: ...
 def count_recorders(by: int) -> None:
     """Open or close so many recorders of a timeline: engines trace while one is open."""
+
+def block_runner() -> int:
+    """Return the address of the function that runs blocks of threads on the host."""
 
 def processor_level() -> int:
     """Return the highest level of x86-64 (1 to 4) that this processor has."""

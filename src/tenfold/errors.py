@@ -112,7 +112,9 @@ class UnsupportedError(ExplainedError, NotImplementedError):
 
 
 class FallbackWarning(UserWarning):
-    """A NumPy function without a lazy form converts Arrays: the setting `numpy_fallback`."""
+    """A NumPy function without a lazy form converts Arrays: the setting `numpy_fallback`; or a
+    function of `tn.function` that asks for values runs untraced.
+    """
 
 
 class CompileError(ExplainedError, RuntimeError):

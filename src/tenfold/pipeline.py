@@ -33,6 +33,7 @@ from tenfold.runtime.device import DEVICES
 from tenfold.runtime.failures import error_of
 from tenfold.runtime.graph_chunks import chunk_length, chunks, device_parts, is_divided
 from tenfold.runtime.reference import Reference, nan_failure
+from tenfold.runtime.result_memory import refusal_of
 from tenfold.schedule.schedule import is_repeatable
 from tenfold.schedule.target import DEFAULT
 from tenfold.settings import debug, get
@@ -59,6 +60,8 @@ def compute(nodes: Sequence[Node], *, planned: bool = False) -> Exception | None
     Of a storage kind the components are computed.
     """
     nodes = stored_nodes(nodes)
+    if (refused := refusal_of(nodes)) is not None:
+        return refused
     if not EXTERNAL_BUFFER_LOCK.enabled:
         return _compute_nodes(nodes, planned)
     with EXTERNAL_BUFFER_LOCK.read_lock():

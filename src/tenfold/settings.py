@@ -467,9 +467,26 @@ class _Options(Scope, ContextDecorator):
     def __init__(self, checked: dict[str, Value]) -> None:
         super().__init__()
         self.checked = checked
+        self.used = False
+
+    def __call__(self, function: Any) -> Any:
+        """Return the function with these options during each call."""
+        self.used = True
+        return super().__call__(function)
+
+    def __del__(self) -> None:
+        """Warn of options that no block had."""
+        if not getattr(self, "used", True):
+            given = ", ".join(f"{name}={value!r}" for name, value in self.checked.items())
+            text = (
+                f"tn.options({given}) changes nothing by itself; write `with tn.options({given}):`"
+            )
+            text += f", or tn.set_options({given}) for good"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
 
     def prepare(self) -> tuple[None, Sequence[tuple[Any, Any]]]:
         """Return the options of the block, those around it included."""
+        self.used = True
         _native.enable_option_blocks()
         return None, _changes(self.checked)
 

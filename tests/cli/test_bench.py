@@ -16,8 +16,8 @@ import pytest
 
 import tenfold as tn
 from tenfold.cli import bench
-from tenfold.cli.progress import Progress
 from tenfold.inspect import machine_limits
+from tenfold.inspect.progress import Progress
 
 Command = Callable[..., Any]
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -44,9 +44,8 @@ def test_list_says_of_each_kernel_what_it_computes(tenfold: Command, place: Path
     compute()
     *lines, total = tenfold("cache", "list").out.splitlines()
     assert total == "2 kernels, 0.0 of 256 MiB"
-    form = (
-        r"[0-9a-f]{12} +[0-9.]+ KiB  \d{4}-\d\d-\d\d \d\d:\d\d  tier 0 +[0-9.]+ ms  \w+ float64: "
-    )
+    size, date = r"[0-9a-f]{12} +[0-9.]+ KiB", r"\d{4}-\d\d-\d\d \d\d:\d\d"
+    form = rf"{size}  {date}  tier 0 +[0-9.]+ ms  [\w ]+ float64: "
     assert all(re.match(form, line) for line in lines)
     assert any("linear float64: " in line and " exp" in line for line in lines)
 

@@ -25,6 +25,21 @@ def test_the_example_of_the_readme(folder: Path, tenfold: Command) -> None:
     assert sorted(p.name for p in folder.iterdir()) == ["a.npy", "b.npz", "n.npy", "out.npy"]
 
 
+def test_large_result_is_written_in_parts(
+    folder: Path, tenfold: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PART_BYTES", "MIN_SOURCE_BYTES"):
+        monkeypatch.setattr(compute, name, 1)
+    monkeypatch.setattr(compute, "available_memory", lambda: 50)
+    monkeypatch.setattr("tenfold.out_of_core.chunk_sources.TARGET_BYTES", 16)
+    x = np.arange(30.0).reshape(10, 3)
+    np.save("x.npy", x)
+    done = tenfold("eval", "x - mean(x, axis=0)", "x=x.npy", "-o", "out.npy")
+    assert (done.code, done.err) == (0, "")
+    np.testing.assert_array_equal(np.load("out.npy"), x - x.mean(axis=0))
+    assert tenfold("eval", "x.T", "x=x.npy", "-o", "columns.npy").code == 4
+
+
 def test_several_results_share_names_and_become_an_archive(folder: Path, tenfold: Command) -> None:
     words = ["-e", "s=x + y", "-e", "d = s - 2*y", "x=a.npy", "y=b.npz:two"]
     assert tenfold("eval", *words, "-o", "both.npz").code == 0

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tenfold.cli.progress import Progress
+from tenfold.inspect.progress import Progress
 
 Command = Callable[..., Any]
 
@@ -109,7 +109,7 @@ def test_progress_is_shown_on_a_terminal_and_cleared(monkeypatch: pytest.MonkeyP
     ours, theirs = pty.openpty()
     with os.fdopen(theirs, "w") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
-        monkeypatch.setattr("tenfold.cli.progress.SHOW_AFTER_SECONDS", 0.0)
+        monkeypatch.setattr("tenfold.inspect.progress.SHOW_AFTER_SECONDS", 0.0)
         monkeypatch.setenv("TERM", "xterm")
         with Progress() as progress:
             progress.stage("reading [a].npz", 100)
@@ -136,7 +136,7 @@ def test_progress_is_not_shown_before_its_time(monkeypatch: pytest.MonkeyPatch) 
     ours, theirs = pty.openpty()
     with os.fdopen(theirs, "w") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
-        monkeypatch.setattr("tenfold.cli.progress.SHOW_AFTER_SECONDS", 3600.0)
+        monkeypatch.setattr("tenfold.inspect.progress.SHOW_AFTER_SECONDS", 3600.0)
         with Progress() as progress:
             progress.stage("reading")
         terminal.flush()

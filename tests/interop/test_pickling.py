@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from typing import Any
 
 import numpy as np
@@ -171,9 +172,61 @@ def test_a_copy_of_a_view_is_no_view() -> None:
 )
 def test_operations_made_of_inner_ones_stay_pending(make: Any) -> None:
     x = tn.asarray(np.array([[2.0, 1.0], [1.0, 3.0]]))
-    again = pickle.loads(pickle.dumps(make(x)))
+    pending = make(x) + tn.zeros((2, 2))
+    again = pickle.loads(pickle.dumps(pending))
     assert "pending" in repr(again)
-    assert again.tolist() == make(x).tolist()
+    assert again.tolist() == pending.tolist()
+
+
+def test_an_array_of_fewer_bytes_than_its_leaves_is_computed_first() -> None:
+    x = tn.ones(1000).wait()
+    total, twice = tn.sum(x + 1), tn.function(lambda a: tn.max(a) * 2)(x)
+    assert len(pickle.dumps(total)) < 1024
+    assert again(total).item() == 2000
+    assert again(twice).item() == 2
+    assert "pending" in repr(again(x + 1))
+    with tn.options(strict_sync=True):
+        assert len(pickle.dumps(tn.sum(x + 1))) > 8000
+
+
+def test_a_function_of_no_module_is_pickled_by_value_and_read_once() -> None:
+    pytest.importorskip("cloudpickle")
+    scale = tn.asarray([1.0, 2.0])
+    written = pickle.dumps(tn.function(lambda x: tn.sum(x * scale)))
+    back = pickle.loads(written)
+    assert back is pickle.loads(written)
+    assert back(tn.ones(2)).item() == 3
+
+
+def test_a_function_that_calls_itself_is_pickled_by_value() -> None:
+    pytest.importorskip("cloudpickle")
+
+    @tn.function
+    def doubled(times: int, x: tn.Array) -> tn.Array:
+        return x if times == 0 else doubled(times - 1, x * 2)
+
+    assert again(doubled)(3, tn.ones(1)).tolist() == [8]
+
+
+def test_a_function_of_no_module_needs_cloudpickle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with pytest.raises(pickle.PicklingError, match="pip install cloudpickle"):
+        pickle.dumps(tn.function(lambda x: x))
+
+
+def test_a_failure_of_an_array_that_is_pickled_is_raised() -> None:
+    with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+        pickle.dumps(tn.linalg.inv(tn.zeros((2, 2)))[0, 0] + tn.sum(tn.ones(9).wait()))
+
+
+@tn.function
+def named_in_this_module(x: tn.Array) -> tn.Array:
+    return x * 2
+
+
+def test_a_function_that_a_module_names_is_pickled_by_its_name() -> None:
+    assert again(named_in_this_module) is named_in_this_module
+    assert len(pickle.dumps(named_in_this_module)) < 200
 
 
 def test_a_name_of_a_page_that_declares_no_operation_is_refused() -> None:

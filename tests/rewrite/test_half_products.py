@@ -20,7 +20,8 @@ from tenfold.linear_algebra.matrix_polynomial import (
 )
 
 N = 100
-WHOLE, HALF = N**3, N * (N + 1) // 2 * N
+WHOLE, TRIANGLE = N**3, N * (N + 1) // 2
+HALF = TRIANGLE * N
 
 
 def matrices(dtype: str = "float64") -> list[np.ndarray]:
@@ -65,14 +66,16 @@ COUNTS: dict[str, tuple[Written, int]] = {
     "two triangles": (lambda a, b, c, n: n.tril(a) @ b @ n.triu(c), 2 * HALF),
     "triangle with its transpose": (lambda a, b, c, n: n.tril(a) @ n.tril(a).T, HALF),
     "row of a syrk": (lambda a, b, c, n: (a @ a.T)[3], N * N),
-    "column of a trmm": (lambda a, b, c, n: (n.tril(a) @ b)[:, 3], N * N),
+    "column of a trmm": (lambda a, b, c, n: (n.tril(a) @ b)[:, 3], TRIANGLE),
     "row of a syr2k": (lambda a, b, c, n: (a @ b.T + b @ a.T)[3], 2 * N * N),
     "row of a scaled product": (lambda a, b, c, n: (2.5 * (a @ b))[3], N * N),
     "row of a map of a syrk": (lambda a, b, c, n: abs(a @ a.T)[3], N * N),
     "trace of a syrk": (lambda a, b, c, n: n.trace(a @ a.T), N * N),
     "sum of a syrk": (lambda a, b, c, n: n.sum(c + 2 * a @ a.T, axis=0), N * N),
     "syrk times a vector": (lambda a, b, c, n: a @ a.T @ b[0], 2 * N * N),
-    "triangle times a vector": (lambda a, b, c, n: n.tril(a) @ b[0], N * N),
+    "triangle times a vector": (lambda a, b, c, n: n.tril(a) @ b[0], TRIANGLE),
+    "transposed triangle times a vector": (lambda a, b, c, n: n.triu(a).T @ b[0], TRIANGLE),
+    "vector times a triangle": (lambda a, b, c, n: 2 * (b[:, 1] @ n.triu(a)) - c[0], TRIANGLE),
 }
 
 

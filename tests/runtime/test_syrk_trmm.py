@@ -17,6 +17,7 @@ from tenfold.schedule.product_forms import ProductOperand, ScaledProduct
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 LENGTHS = [(5, 9), (65, 300), (193, 7), (0, 3)]
+TRIANGLES = [*LENGTHS, (70, 1), (1, 1)]
 
 
 def forms_of(dtype: np.dtype) -> list[str]:
@@ -47,7 +48,7 @@ def test_matrix_times_its_own_transpose_is_exactly_symmetric(cpu: str, dtype: st
 @pytest.mark.parametrize("cpu", ["x86-64-v2", "x86-64-v3", "native"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("place", [0, 1])
-@pytest.mark.parametrize("number", range(len(LENGTHS)))
+@pytest.mark.parametrize("number", range(len(TRIANGLES)))
 def test_elements_beside_the_triangle_are_not_used(
     number: int, place: int, cpu: str, dtype: str
 ) -> None:
@@ -56,7 +57,7 @@ def test_elements_beside_the_triangle_are_not_used(
     with tn.options(cpu=cpu):
         for other, side in enumerate(("lower", "upper")):
             form = forms[(5 * number + 2 * place + other) % len(forms)]
-            check_triangle(*LENGTHS[number], place, side, form, kind)
+            check_triangle(*TRIANGLES[number], place, side, form, kind)
 
 
 def check_triangle(
@@ -86,6 +87,14 @@ def check_triangle(
     added = np.asarray(trmm(*arrays, 2.5, tn.asarray(third), 3, half=half, forms=form, added=-1))
     wanted = (2.5 * (first @ second) - 3 * third).astype(dtype)
     assert_near(added, wanted, 2.5 * bound + 3 * abs(third), order)
+    if lines == 1:
+        forms = "".join(
+            "J" if each in "CJ" and i != place else each if i == place else "N"
+            for i, each in enumerate(form)
+        )
+        arrays[1 - place] = tn.asarray(other.ravel())
+        found = np.asarray(trmm(*arrays, half=half, forms=forms))
+        assert_near(found, (first @ second).ravel(), bound.ravel(), order)
 
 
 @pytest.mark.parametrize("half", ["symmetric", "first lower", "first upper", "second upper"])

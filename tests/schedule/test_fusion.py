@@ -51,11 +51,11 @@ PLANS: dict[str, tuple[Expression, list[str]]] = {
     ),
     "softmax of rows": (
         lambda x, y, v: tn.softmax(x, axis=1),
-        ["kernel row: max, subtract, exp, sum, divide -> float64[6, 8]"],
+        ["kernel short row: max, subtract, exp, sum, divide -> float64[6, 8]"],
     ),
     "a sum that is read along its axis": (
         lambda x, y, v: tn.sum(x, axis=1, keepdims=True) * y + 1,
-        ["kernel row: sum, multiply, add -> float64[6, 8]"],
+        ["kernel short row: sum, multiply, add -> float64[6, 8]"],
     ),
     "a call amid maps": (
         lambda x, y, v: tn.sort(x + 1, axis=0) * 2,

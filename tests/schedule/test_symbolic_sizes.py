@@ -150,7 +150,7 @@ def test_a_plan_with_sizes_has_the_kernels_of_the_plan() -> None:
     assert launches[1] is not None
     assert launches[0].kernel == launches[1].kernel
     assert launches[0].sizes == tuple(map(example_value, launches[1].sizes))
-    assert [repr(size) for size in launches[1].sizes[:2]] == ["columns", "rows"]
+    assert [repr(size) for size in launches[1].sizes[:2]] == ["rows", "columns"]
 
 
 @pytest.mark.parametrize(

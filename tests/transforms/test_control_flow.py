@@ -199,6 +199,7 @@ def test_a_step_that_fails_says_where(on: str) -> None:
         tn.cond(tn.asarray(True), tn.linalg.inv, lambda m: m, tn.zeros((2, 2))).wait()
 
 
+@pytest.mark.filterwarnings("ignore:.* runs untraced:tenfold.errors.FallbackWarning")
 def test_a_function_that_asks_for_values_is_refused_where_it_asks() -> None:
     def f(c: Any, _: Any) -> Any:
         return (c if c > 0 else -c), None

@@ -183,6 +183,7 @@ def test_ndarrays_are_arguments_like_others() -> None:
     assert f.call(given, np.float64(1.0)).tolist() == [8.0, 3.0]
 
 
+@pytest.mark.filterwarnings("ignore:.* runs untraced:tenfold.errors.FallbackWarning")
 def test_control_flow_on_values_waits() -> None:
     f = Counted(lambda x: x * 2 if tn.sum(x) > 0 else -x)
     with tn.profile() as p:
@@ -192,6 +193,7 @@ def test_control_flow_on_values_waits() -> None:
     assert f.runs == 3  # one run asked for a value that was not there
 
 
+@pytest.mark.filterwarnings("ignore:.* runs untraced:tenfold.errors.FallbackWarning")
 def test_caller_does_not_see_assignments_to_arguments() -> None:
     def body(x: tn.Array) -> tn.Array:
         x[0] = 9.0

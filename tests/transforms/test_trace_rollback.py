@@ -11,7 +11,10 @@ import pytest
 import tenfold as tn
 from tenfold.errors import RunError
 
-pytestmark = pytest.mark.cpu
+pytestmark = [
+    pytest.mark.cpu,
+    pytest.mark.filterwarnings("ignore:.* runs untraced:tenfold.errors.FallbackWarning"),
+]
 
 CALLS = 3
 Change = Callable[["State", Any], object]

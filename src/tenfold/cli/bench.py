@@ -23,8 +23,8 @@ import numpy as np
 
 import tenfold as tn
 from tenfold import settings
-from tenfold.cli.progress import Progress
 from tenfold.inspect import machine_limits
+from tenfold.inspect.progress import Progress
 from tenfold.io.input_errors import error_text
 from tenfold.machine import available_memory, processor
 

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 import click
 
 from tenfold.cli.doctor import MIB
-from tenfold.cli.progress import Progress
 from tenfold.cli.warming import DEFAULT_DTYPES, fold_loops, kernels, loops
 from tenfold.dtypes import DTYPES
+from tenfold.inspect.progress import Progress
 from tenfold.io.input_errors import InputError, error_text
 from tenfold.jit import kernel_cache
 from tenfold.jit.cache_entry import InvalidEntry

@@ -10,28 +10,35 @@ Takes EXPR, `name=file` for each of its inputs, options. Output: a `.npy` file (
 from __future__ import annotations
 
 import keyword
+import os
 import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 import tenfold as tn
-from tenfold.cli.progress import Progress
 from tenfold.dtypes import DTYPES
 from tenfold.errors import RunError, UnsupportedError
 from tenfold.inspect.explain import STAGES
+from tenfold.inspect.progress import Progress
 from tenfold.io.arrays import read_array
 from tenfold.io.evaluate import evaluate_expression
 from tenfold.io.expression import CheckedExpression, parse_expression
-from tenfold.io.file_writing import SUFFIXES, check_output, write_arrays
+from tenfold.io.file_writing import SUFFIXES, check_output, open_replacing, write_arrays
 from tenfold.io.input_errors import ComputationError, ExpressionError, error_text, one_line
 from tenfold.io.vocabulary import Vocabulary, vocabulary
-from tenfold.machine import available_memory
+from tenfold.machine import available_memory, usable_processors
+from tenfold.mutation.external_buffer import MIN_SOURCE_BYTES, PART_BYTES
+from tenfold.out_of_core.chunk_outputs import Outputs
+from tenfold.out_of_core.chunk_scheduler import run_plan, show
+from tenfold.out_of_core.window_writes import PartTarget, expression_plan
 
 RESULT = "result"
 """The name of the only result, and its key in a .npz file."""
@@ -74,7 +81,8 @@ def eval_command(
     FILE is a .npy file (read in place, so it may be larger than memory), a .npz file with one
     array, or file.npz:key. EXPR uses operators, the functions of the array API standard (sqrt,
     sum, linalg.solve, ...), methods (x.sum(axis=0)), properties (x.T, x.shape) and subscripts.
-    Without -o the results are printed.
+    Without -o the results are printed. A large result for a .npy file is computed and written in
+    parts, if it can be cut by rows.
 
     \b
     tenfold eval "sqrt(x**2 + y**2) / mean(x)" x=a.npy y=b.npz:key -o out.npy
@@ -89,8 +97,9 @@ def eval_command(
         if dtype is not None:
             results = {name: convert_result(name, array, dtype) for name, array in results.items()}
         text = tn.explain(*results.values()) if explain else None
-        values = compute_all(results, progress)
-        if path is not None:
+        is_written = path is not None and save_in_parts(path, results, progress)
+        values = {} if is_written else compute_all(results, progress)
+        if path is not None and not is_written:
             progress.stage(f"writing {output}", sum(value.nbytes for value in values.values()))
             write_arrays(path, values, progress.advance)
     if text is not None:
@@ -235,6 +244,28 @@ def compute_all(results: dict[str, tn.Array], progress: Progress) -> dict[str, N
         return {name: np.asarray(array) for name, array in results.items()}
     except FAILURES as error:
         raise computation_error(error) from error
+
+
+def save_in_parts(path: str, results: dict[str, tn.Array], progress: Progress) -> bool:
+    """Compute one large result by parts, and write each; return whether it could be cut by rows."""
+    array, *others = results.values()
+    if others or path.endswith(".npz") or array_bytes(array) < PART_BYTES:
+        return False
+    traced = expression_plan(array, MIN_SOURCE_BYTES) if array.dtype.kind in "biufc" else None
+    if traced is None or traced.plan.axes[traced.plan.graph.outputs[0]] != 0:
+        return False
+    facts = {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}
+    with open_replacing(path) as file:
+        npy.write_array_header_1_0(file, facts)
+        file.flush()
+        start, row_bytes = file.tell(), array_bytes(array) // array.shape[0]
+
+        def write(key: tuple[slice], values: NDArray[np.generic]) -> None:
+            os.pwrite(file.fileno(), values.tobytes(), start + key[0].start * row_bytes)
+
+        outputs = Outputs(traced.plan, traced.structure, PartTarget(array, write))
+        run_plan(traced, outputs, usable_processors(), partial(show, progress))
+    return True
 
 
 def computation_error(error: Exception) -> ComputationError:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 import tenfold as tn
 from tenfold.cli import picture
-from tenfold.cli.progress import Progress
+from tenfold.inspect.progress import Progress
 from tenfold.io.arrays import read_array
 from tenfold.io.file_writing import check_output
 from tenfold.io.png import write_png

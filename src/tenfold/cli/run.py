@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 import tenfold as tn
 from tenfold import _native
 from tenfold.cli.compute import RESULT, compute_all, output_path
-from tenfold.cli.progress import Progress
 from tenfold.core.graph import type_text
 from tenfold.core.pytree import flatten
 from tenfold.errors import DeviceError, UnsupportedError
+from tenfold.inspect.progress import Progress
 from tenfold.io.arrays import read_arrays
 from tenfold.io.file_writing import write_arrays
 from tenfold.io.function_reader import LoadedFunction, load_function

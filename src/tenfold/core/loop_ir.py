@@ -122,6 +122,8 @@ class KernelForm(StrEnum):
     """The last axis is folded."""
     COLUMN = "column"
     """The axis before the last one is folded."""
+    SHORT_ROW = "short row"
+    """Rows that are one packet each; `masked` unless they fill it."""
     SPLIT = "split"
     """Rows, with each block folded by a separate unit."""
     SEARCH = "search"
@@ -154,6 +156,15 @@ class KernelForm(StrEnum):
         return self.startswith("scatter")
 
 
+SHARED_MEMORY = 48 << 10
+"""The memory that the threads of a block share at most."""
+SHARED_PITCH = LANES + 1
+"""Elements from one row of a shared tile to the next: the elements of a column are in different
+banks."""
+THREAD_FORMS = frozenset((KernelForm.MAP, KernelForm.ROW, KernelForm.COLUMN, KernelForm.SPLIT))
+"""The forms that threads of a device compute; others are left to the processor."""
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A body, its stores, and the loops around it."""
@@ -177,6 +188,9 @@ class Kernel:
     """In a column kernel: results of a pass, stored in scratch memory for a later pass."""
     prefetch_distance: int = 8192
     """In a row kernel: the prefetch distance in bytes."""
+    block: int = 0
+    """The threads of a block, each of which computes one element at a time; 0: a processor, which
+    computes packets."""
 
     def __hash__(self) -> int:
         return self._hash
@@ -184,7 +198,7 @@ class Kernel:
     @cached
     def _hash(self) -> int:
         """The hash of the fields, which each look-up of a program needs."""
-        return hash((self.operands, self.body, self.stores, self.form, self.lanes))
+        return hash((self.operands, self.body, self.stores, self.form, self.lanes, self.block))
 
     @cached
     def axes(self) -> int:
@@ -228,6 +242,29 @@ class Kernel:
             if step == "s"
         ]
         return (*lengths, *strides, ("part", 0, 0), ("slots", 0, 0))
+
+    @property
+    def shared_bytes(self) -> int:
+        """The bytes of memory that the threads of a block share."""
+        sizes = [self.operands[number].dtype.itemsize for number in self.staged_operands]
+        return sum(sizes) * LANES * SHARED_PITCH
+
+    @cached
+    def staged_operands(self) -> tuple[int, ...]:
+        """The transposed operands that the threads of a block read together: as many as fit."""
+        staged: list[int] = []
+        left = SHARED_MEMORY if self.block else 0
+        for number in self.transposed_operands:
+            left -= self.operands[number].dtype.itemsize * LANES * SHARED_PITCH
+            staged += [number] if left >= 0 else []
+        return tuple(staged)
+
+    @property
+    def waits(self) -> bool:
+        """Whether threads of a block exchange values, so that they wait for each other."""
+        if not self.block:
+            return False
+        return self.form in (KernelForm.ROW, KernelForm.SPLIT) or bool(self.transposed_operands)
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -480,8 +517,9 @@ class Kernel:
     def key(self) -> str:
         """All fields as text: equal keys have equal programs."""
         loops = str(self.form), self.lanes, self.streamed, self.masked, self.prefetch_distance
+        threads = f"\n{self.block} threads" if self.block else ""
         values = self.parameters, self.cached_elements, self.pass_results
-        return f"{self}\n{loops} {values}"
+        return f"{self}\n{loops} {values}{threads}"
 
     @cached
     def traversal(self) -> str:

@@ -34,7 +34,7 @@ EXIT_SECONDS = 5.0
 """Seconds that interpreter exit waits for impure operators before it cancels them."""
 
 MAX_THREADS = 1024
-MAX_BATCH_WAIT = 60.0
+MAX_BATCH_WAIT = 1.0
 """The largest `batch_wait`, in seconds."""
 
 SHUTDOWN_SECONDS = 1e6

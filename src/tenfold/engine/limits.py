@@ -37,7 +37,8 @@ def seconds(name: str, value: Any, maximum: float) -> float:
     if isinstance(value, (str, bool)) or not hasattr(type(value), "__float__"):
         raise TypeError(_type_error_text(name, value, "number of seconds, such as 50e-6"))
     if not 0 <= value <= maximum:
-        raise ValueError(f"Engine: {name} is {value} seconds, not from 0 to {maximum:g}")
+        rule = f"{name} is {value} seconds, not from 0 to {maximum:g}"
+        raise ValueError(message("Engine", rule, remedy=f"{value} microseconds are {value}e-6"))
     return float(value)
 
 

@@ -28,6 +28,7 @@ from typing import Any, Self
 from tenfold import _native
 from tenfold._native import Scope
 from tenfold.deprecation import warn_renamed
+from tenfold.inspect.text_format import count_text, in_time
 from tenfold.runtime.timeline import (
     PUSH,
     READY,
@@ -38,6 +39,9 @@ from tenfold.runtime.timeline import (
     recording,
 )
 from tenfold.submission import wait_idle
+
+PRINTED_STEPS = 20
+"""The most steps that a profile prints."""
 
 
 class Profile(Scope):
@@ -112,6 +116,22 @@ class Profile(Scope):
     def __repr__(self) -> str:
         nonzero = ", ".join(f"{name}={count}" for name, count in self.counters().items() if count)
         return f"<profile {nonzero or 'of nothing'}>"
+
+    def __str__(self) -> str:
+        """The counters, then the time and the number of launches of each step, longest first."""
+        nonzero = [f"  {name:<20}{count:>15,}" for name, count in self.counters().items() if count]
+        spans: dict[str, list[int]] = {}
+        for event in self.events:
+            if event.category not in (PUSH, READY):
+                spans.setdefault(event.name, []).append(event.end - event.begin)
+        longest = sorted(spans.items(), key=lambda step: -sum(step[1]))
+        steps = [
+            f"  {in_time(sum(times)):>12} {count_text(len(times), 'time'):>12}  {name}"
+            for name, times in longest[:PRINTED_STEPS]
+        ]
+        left_out = len(longest) - len(steps)
+        more = [f"  and {count_text(left_out, 'further step')}"] if left_out else []
+        return "\n".join(["profile", *(nonzero or ["  of nothing"]), *steps, *more])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the timeline as Chrome trace events (JSON), whole or not at all.

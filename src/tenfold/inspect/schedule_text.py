@@ -44,6 +44,7 @@ TRAVERSALS = {
     "tiled": "tiles: two operands disagree on which axis is contiguous",
     "gather": "elements at computed indices",
     "row": "row by row, vectorised along the reduced axis",
+    "short row": "row by row, each one packet",
     "column": "vectorised across columns, a loop along the reduced axis",
     "split": "few long rows, split into blocks that are reduced and then combined",
     "search": "row by row: the best value of each chunk, then its index in the best chunk",
@@ -194,7 +195,10 @@ def _kernel_notes(snapshot: Snapshot, step: Step) -> Iterator[str]:
     kernel = launch.kernel
     passes = f", {kernel.passes} passes" if kernel.passes > 1 else ""
     yield TRAVERSALS[kernel.traversal] + passes
-    yield f"packets of {kernel.lanes} elements, {_units(launch, snapshot.plan.target)}"
+    if kernel.block:
+        yield f"{launch.units:,} threads in blocks of {kernel.block}"
+    else:
+        yield f"packets of {kernel.lanes} elements, {_units(launch, snapshot.plan.target)}"
     yield _traffic_line(snapshot, launch)
     if kernel.streamed:
         yield "non-temporal stores: the results are larger than the cache"

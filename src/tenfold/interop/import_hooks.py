@@ -17,33 +17,13 @@ from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
 
-import numpy as np
-
-from tenfold._native import Array
+from tenfold.interop.dask import DASK_REGISTRARS
 from tenfold.interop.einops_backend import declare_backend
-
-
-def register_chunks(backends: ModuleType) -> None:
-    """Let Dask take Arrays as chunks and operands; its percentiles of Arrays are NumPy's."""
-    from tenfold.interop.asarray import asarray
-
-    dask: Any = sys.modules["dask.array.chunk_types"]
-    dask.register_chunk_type(Array)
-    lookup: Any = backends.percentile_lookup
-    of_ndarray = lookup.dispatch(np.ndarray)
-
-    def percentile(a: Array, q: Any, method: str = "linear") -> Any:
-        values, count = of_ndarray(np.asarray(a), np.asarray(q), method)
-        return asarray(values), count
-
-    lookup.register(Array, percentile)
-
 
 REGISTRARS: dict[str, Callable[[ModuleType], None]] = {
     "einops._backends": declare_backend,
-    "dask.array.backends": register_chunks,
+    **DASK_REGISTRARS,
 }
 """By the module of another library: what registers Arrays after its import."""
 

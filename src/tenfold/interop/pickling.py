@@ -3,7 +3,8 @@
 Takes an Array, returns columns: op names, parameters, input positions of each node, and the values
 of leaves. The columns are flat, so an expression of a million nodes takes linear time and no
 recursion. Computed nodes are stored as values; pending nodes stay pending, and shared nodes stay
-shared. Two Arrays in one pickle are stored separately, each with its whole expression.
+shared. An Array of fewer bytes than its leaves is computed first. Two Arrays in one pickle are
+stored separately, each with its whole expression.
 
 >>> import pickle
 >>> from tenfold.interop.asarray import asarray
@@ -15,29 +16,32 @@ from __future__ import annotations
 
 import sys
 from array import array as numbers
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tenfold import _native, settings
-from tenfold._native import Array, Node
+from tenfold import _native, pipeline, settings
+from tenfold._native import Array, Node, Type
 from tenfold.core.graph import Graph
-from tenfold.core.interpreter import interpret
+from tenfold.core.interpreter import ORIGIN, interpret
 from tenfold.core.op import OPS, Op
-from tenfold.errors import DeviceError, UnsupportedError
+from tenfold.errors import DeviceError, UnsupportedError, raise_if_failed
 from tenfold.runtime.reference import TRACED
 from tenfold.storage import dense
 
 PICKLE_FORMAT = 1
 """The version of the table format."""
-VALUE_CODE, NUMBER_CODE, RESULT_CODE = -1, -2, -3
-"""Kinds in the column of ops: a value, a Python number, one result of the input."""
+VALUE_CODE, NUMBER_CODE, RESULT_CODE, PLACEHOLDER_CODE = -1, -2, -3, -4
+"""Kinds in the column of ops: a value, a Python number, one result of the input, an input of a
+traced function."""
 
 
 class _NodeTable:
-    """Writes the columns of one expression."""
+    """Writes the columns of one expression, or of a traced function's, with its placeholders."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, traced: bool = False) -> None:
+        self.traced = traced
         self.kinds = numbers("i")
         self.inputs = numbers("i")
         self.counts = numbers("i")
@@ -52,6 +56,9 @@ class _NodeTable:
         payload: Any
         if node.is_scalar:
             kind, payload = NUMBER_CODE, node.scalar
+        elif self.traced and not node.pending and node.value() is None:
+            type_ = node.type
+            kind, payload = PLACEHOLDER_CODE, (type_.shape, type_.dtype, type_.device)
         elif not node.pending:
             kind, payload = VALUE_CODE, _leaf_values(node)
         else:
@@ -101,22 +108,36 @@ def _leaf_values(node: Node) -> tuple[str, list[np.ndarray[Any, Any]]]:
 
 def reduce(self: Array) -> tuple[Any, ...]:
     """Return the pickled form of an Array."""
-    writer = _NodeTable()
-    interpret(Graph.of([_native.node_of(self)]), {}, writer.write)
+    graph = Graph.of([node := _native.node_of(self)])
+    if _is_smaller_than_leaves(node, graph):
+        raise_if_failed(pipeline.compute([node]))
+        graph = Graph.of([node])
+    return restore, (PICKLE_FORMAT, *write_nodes(graph))
+
+
+def write_nodes(graph: Graph, *, traced: bool = False) -> tuple[Any, ...]:
+    """Return the columns of a graph; with `traced` it may have placeholders."""
+    writer = _NodeTable(traced=traced)
+    interpret(graph, {}, writer.write)
     columns = (writer.kinds, writer.counts, writer.inputs, writer.payloads)
-    tables = tuple(writer.names), *(c.tobytes() for c in columns), writer.values
-    return restore, (PICKLE_FORMAT, *tables)
+    return tuple(writer.names), *(c.tobytes() for c in columns), writer.values
 
 
-def restore(
-    format_number: int,
-    names: tuple[str, ...],
-    kinds: bytes,
-    counts: bytes,
-    inputs: bytes,
-    payloads: bytes,
-    values: list[Any],
-) -> Array:
+def _is_smaller_than_leaves(node: Node, graph: Graph) -> bool:
+    """Whether the value of a pending node has fewer bytes than the values that it is made of."""
+    if not node.pending or node.type.storage != dense.DENSE or settings.get("strict_sync"):
+        return False
+    leaves = [leaf for leaf in graph.nodes if not leaf.pending and not leaf.is_scalar]
+    if any(leaf.value() is None for leaf in leaves):
+        return False  # traced
+    return _bytes_of(node) < sum(map(_bytes_of, leaves))
+
+
+def _bytes_of(node: Node) -> int:
+    return node.type.size * node.type.dtype.itemsize
+
+
+def restore(format_number: int, *columns: Any) -> Array:
     """Make the Array that `reduce` wrote.
 
     Raises UnsupportedError for an operation that is not declared here, or another format.
@@ -127,28 +148,44 @@ def restore(
             f"format {format_number} is not {PICKLE_FORMAT}",
             remedy="read it with the tenfold that wrote it",
         )
+    return rename(restore_nodes(columns)[-1])
+
+
+def restore_nodes(
+    columns: tuple[Any, ...], origins: Sequence[tuple[str, int] | None] = ()
+) -> list[Any]:
+    """Make the Arrays and numbers of the nodes that `write_nodes` wrote, in their order.
+
+    `origins` are the user's lines of the nodes, if they are known.
+    """
+    names, *data, values = columns
     ops = [_declared_op(name) for name in names]
-    columns = [numbers("i") for _ in range(4)]
-    for column, data in zip(columns, (kinds, counts, inputs, payloads), strict=True):
-        column.frombytes(data)
+    kinds, counts, inputs, payloads = [numbers("i") for _ in range(4)]
+    for column, of_column in zip((kinds, counts, inputs, payloads), data, strict=True):
+        column.frombytes(of_column)
     leaves: dict[int, Any] = {}
     restored: list[Any] = []
-    sources = iter(columns[2])
+    sources = iter(inputs)
     # The options of the reader do not apply to an existing expression.
     with settings.override(strict_dtypes=False, pending_depth=0):
-        for kind, count, payload_index in zip(columns[0], columns[1], columns[3], strict=True):
+        for at, (kind, count) in enumerate(zip(kinds, counts, strict=True)):
+            payload_index = payloads[at]
+            payload = values[payload_index]
             operands = tuple(restored[next(sources)] for _ in range(count))
             if kind == VALUE_CODE and payload_index not in leaves:
-                leaves[payload_index] = _restore_leaf(*values[payload_index])
+                leaves[payload_index] = _restore_leaf(*payload)
             if kind == VALUE_CODE:
                 restored.append(leaves[payload_index])
             elif kind == NUMBER_CODE:
-                restored.append(values[payload_index])
+                restored.append(payload)
             elif kind == RESULT_CODE:
-                restored.append(operands[0][values[payload_index][0]])
+                restored.append(operands[0][payload[0]])
+            elif kind == PLACEHOLDER_CODE:
+                restored.append(_native.placeholder(Type(*payload)))
             else:
-                restored.append(_native.apply(ops[kind].id, operands, values[payload_index]))
-    return rename(restored[-1])
+                with _native.Scope((ORIGIN, origins[at] if origins else None)):
+                    restored.append(_native.apply(ops[kind].id, operands, payload))
+    return restored
 
 
 def inner_op_name(op: Any) -> str:

@@ -42,6 +42,10 @@ _OUT = ctypes.POINTER(c_char_p)
 LLVM_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "InitializeNativeTarget": (c_int, ()),
     "InitializeNativeAsmPrinter": (c_int, ()),
+    "InitializeAllTargetInfos": (c_int, ()),
+    "InitializeAllTargets": (c_int, ()),
+    "InitializeAllTargetMCs": (c_int, ()),
+    "InitializeAllAsmPrinters": (c_int, ()),
     "GetHostCPUName": (c_int, (_OUT,)),
     "GetHostCPUFeatures": (c_int, (_OUT,)),
     "GetDefaultTargetTriple": (c_int, (_OUT,)),
@@ -104,19 +108,26 @@ def host() -> tuple[str, str]:
         return _text(llvm["GetHostCPUName"]), _text(llvm["GetHostCPUFeatures"])
 
 
-def machine(name: str, features: str, level: int) -> Any:
-    """Return the target machine of a processor, at an optimisation level from 0 to 3. It is never
-    freed. Raises RuntimeError.
+OTHER_TARGETS = "TargetInfos", "Targets", "TargetMCs", "AsmPrinters"
+"""What is initialised for a target that is not this processor."""
+
+
+def machine(name: str, features: str, level: int, triple: str = "") -> Any:
+    """Return the target machine of a processor, at an optimisation level from 0 to 3; that of this
+    process without a triple. It is never freed. Raises RuntimeError.
     """
     encoded = [argument.encode() for argument in (name, features, RELOCATION, MODEL)]
     with LOCK:
         llvm = library()
-        llvm["InitializeNativeTarget"]()
-        llvm["InitializeNativeAsmPrinter"]()
-        triple = _text(llvm["GetDefaultTargetTriple"]).encode()
-        target = _checked_call(llvm["GetTargetFromTriple"], triple)
+        for part in OTHER_TARGETS if triple else ():
+            llvm[f"InitializeAll{part}"]()
+        if not triple:
+            llvm["InitializeNativeTarget"]()
+            llvm["InitializeNativeAsmPrinter"]()
+        encoded_triple = (triple or _text(llvm["GetDefaultTargetTriple"])).encode()
+        target = _checked_call(llvm["GetTargetFromTriple"], encoded_triple)
         target_machine = llvm["CreateTargetMachine"](
-            target, triple, *encoded[:2], level, *encoded[2:], 0, 0, b""
+            target, encoded_triple, *encoded[:2], level, *encoded[2:], 0, 0, b""
         )
     if not target_machine:
         raise RuntimeError(f"unknown machine {name} {features}")
@@ -126,10 +137,19 @@ def machine(name: str, features: str, level: int) -> Any:
 def emit_object(text: str, machine: Any) -> bytes:
     """Return the object file of LLVM IR. Raises RuntimeError when LLVM rejects it."""
     with LOCK:
-        return _emit_object(text, machine)
+        return _emit(text, machine, OBJECT)
 
 
-def _emit_object(text: str, machine: Any) -> bytes:
+def emit_assembly(text: str, machine: Any) -> str:
+    """Return the assembly of LLVM IR. Raises RuntimeError when LLVM rejects it."""
+    with LOCK:
+        return _emit(text, machine, ASSEMBLY).decode()
+
+
+ASSEMBLY, OBJECT = 0, 1
+
+
+def _emit(text: str, machine: Any, form: int) -> bytes:
     llvm = library()
     context = llvm["ContextCreate"]()  # owns the memory of the module
     try:
@@ -143,7 +163,7 @@ def _emit_object(text: str, machine: Any) -> bytes:
             if has_error:
                 raise RuntimeError(error_message)
             return _take_buffer(
-                _checked_call(llvm["TargetMachineEmitToMemory"], machine, module, 1)
+                _checked_call(llvm["TargetMachineEmitToMemory"], machine, module, form)
             )
         finally:
             llvm["DisposeModule"](module)
@@ -186,4 +206,13 @@ def _take_string(out: c_char_p) -> str:
     return text
 
 
-__all__ = ["LLVM_FUNCTIONS", "LOCK", "RELOCATION", "emit_object", "host", "library", "machine"]
+__all__ = [
+    "LLVM_FUNCTIONS",
+    "LOCK",
+    "RELOCATION",
+    "emit_assembly",
+    "emit_object",
+    "host",
+    "library",
+    "machine",
+]

@@ -18,6 +18,9 @@ from tenfold._native import TIERS, EntryPoint, UseCounter
 from tenfold.caches import LruCache
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.codegen.llvm.verify_alignment import verify_alignment
+from tenfold.codegen.simt.module import render_threads
+from tenfold.codegen.simt.verify_convergence import verify_convergence
+from tenfold.codegen.simt.words import HOST_WORDS
 from tenfold.core.loop_ir import Kernel
 from tenfold.dtypes import DTYPE_NAMES
 from tenfold.errors import CompileError
@@ -218,6 +221,7 @@ class Programs:
             if isinstance(kernel, (Kernel, GenericElementwise, GenericReduction)):
                 verify_kernel(kernel if isinstance(kernel, Kernel) else kernel.kernel)
             verify_alignment(text)
+            verify_convergence(text)
 
         def compile_kernel() -> Program:
             image = compile_ir(text, cpu, level)
@@ -368,4 +372,6 @@ def source_of(kernel: Source, target: Target) -> str:
         kernel = kernel.kernel
     if not isinstance(kernel, Kernel):
         return kernel.text()
+    if kernel.block:
+        return render_threads(kernel, HOST_WORDS, fma=target.simd.fma)
     return render(kernel, target.simd)

@@ -81,7 +81,7 @@ def syrk_pays_off(rows: int, columns: int) -> bool:
 
 def trmm_pays_off(order: int, lines: int) -> bool:
     """Whether a trmm is faster than a gemm for a triangular matrix and `lines` rows or columns."""
-    return order >= MIN_TRMM_SIZE[0] and lines >= MIN_TRMM_SIZE[1]
+    return order >= MIN_TRMM_SIZE[0] and (lines == 1 or lines >= MIN_TRMM_SIZE[1])
 
 
 def _is_symmetric_product(

@@ -65,8 +65,8 @@ class _Operand(NamedTuple):
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """The rows and columns of a matrix in that form."""
-        rows, columns = self.term.shape
+        """The rows and columns of a matrix in that form; a vector is a column."""
+        rows, columns = self.term.shape if len(self.term.shape) > 1 else (*self.term.shape, 1)
         return (columns, rows) if self.form in TRANSPOSED else (rows, columns)
 
 
@@ -231,7 +231,7 @@ class _NodeBuilder:
 
     def half(self, left: _Operand, right: _Operand) -> str:
         """Return the half for a syrk or trmm; "" for a gemm."""
-        if not self.use_structure or len(left.term.shape) != 2 or len(right.term.shape) != 2:
+        if not self.use_structure or max(len(left.term.shape), len(right.term.shape)) > 2:
             return ""
         rows, inner = left.lengths
         columns = right.lengths[1]

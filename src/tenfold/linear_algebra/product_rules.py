@@ -130,7 +130,7 @@ def _cheapest_form(match: Match) -> NodeView | None:
     monomials = expression.monomials()
     if monomials is None:
         return None
-    use_structure = len(root.shape) == 2 and not _read_in_part(root)  # stacks are computed whole
+    use_structure = len(root.shape) <= 2 and not _read_in_part(root)  # stacks are computed whole
     cost, cheapest = cache.cheapest_sum(monomials, use_structure=use_structure)
     accumulate, current_score = not _feeds_elementwise(root), expression.score()
     operations = min_operations(cost, cheapest, accumulate=accumulate)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import mmap
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,8 +41,23 @@ from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
 Values = np.ndarray[Any, Any]
 
 BYTE = canonical("uint8")
+PART_BYTES = 1 << 26
+"""An expression of as many bytes is computed and written by parts of its rows, where it can be."""
+MIN_SOURCE_BYTES = 1 << 20
+"""The bytes of an array that such an expression reads by parts."""
 SPARSE_FACTOR = 4
 """A strided copy that spans more than this times its elements' bytes is mapped page by page."""
+
+
+_part_writer: Callable[[Array, Values, Callable[[Any, Values], None], int], bool]
+
+
+def set_part_writer(
+    writer: Callable[[Array, Values, Callable[[Any, Values], None], int], bool],
+) -> None:
+    """Set the function that writes large expressions by parts; called by `tenfold.out_of_core`."""
+    global _part_writer
+    _part_writer = writer
 
 
 class OrphanedBuffer:
@@ -144,7 +159,9 @@ def wrap(buffer: Any, /) -> Array:
     views of it compute `e` and write at once; what fails raises there, and the memory is
     unchanged. Who used the old value keeps it, in a copy that is made then. Windows that overlap
     show each other's elements, and what is written straight into the buffer is seen by the next
-    computation: between writing an expression and waiting for it, leave the buffer alone.
+    computation: between writing an expression and waiting for it, leave the buffer alone. An `e` of
+    64 MiB or more that reads other memory and cannot fail is computed and written by parts of its
+    rows.
 
     Raises ValueError for a read-only buffer and for elements that are byte-swapped or misaligned,
     ShapeError for one that shows an element twice, DTypeError for a dtype that tenfold has not,
@@ -191,12 +208,24 @@ def write_window(array: Array, part: Slice, value: Any) -> None:
     refuse_traced(array)
     window: Window = _native.window_of(array)
     window.refuse_resized()
-    shared_value: Value | None = None
-    if isinstance(value, Array):
-        values, shared_value = _compute(convert(value, array.dtype))
-    else:
-        values = np.full((), value, array.dtype)
     written = part_of_values(window.memory.values, *part)
+    if not isinstance(value, Array):
+        _write(array, written, np.full((), value, array.dtype), None)
+        return
+    value = convert(value, array.dtype)
+    is_large = value.size * value.dtype.itemsize >= PART_BYTES and _native.node_of(value).pending
+    if is_large and _part_writer(value, written, _write_part(array, written), MIN_SOURCE_BYTES):
+        return
+    _write(array, written, *_compute(value))
+
+
+def _write_part(array: Array, written: Values) -> Callable[[Any, Values], None]:
+    """Return the function that writes a part of a window."""
+    return lambda key, values: _write(array, written[key], values, None)
+
+
+def _write(array: Array, written: Values, values: Values, shared_value: Value | None) -> None:
+    """Write values into memory of a window; readers of the old ones get a copy before."""
     region = region_of(written)
 
     def captured() -> list[LiveBuffer]:

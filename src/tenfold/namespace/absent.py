@@ -28,7 +28,7 @@ from tenfold.interop.numpy_dispatch import (
     public_name,
     similar_names,
 )
-from tenfold.namespace.absent_names import ABSENT_NAMES, ATTRIBUTES, GENERATORS, SEED
+from tenfold.namespace.absent_names import ABSENT_NAMES, ATTRIBUTES, GENERATORS, PEER_NAMES, SEED
 
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 LAZY = {
@@ -55,6 +55,8 @@ def _remedy(module: str, name: str) -> str:
         return ABSENT_NAMES[submodule][name]
     if name.startswith("_"):
         return ""
+    if not submodule and not has_names_of_numpy and name in PEER_NAMES:
+        return PEER_NAMES[name]
     function, operation = _in_numpy(getattr(np, submodule, np), name)
     if operation is not None:
         return f"use {public_name(operation)}"

@@ -60,9 +60,65 @@ ABSENT_NAMES: Mapping[str, Mapping[str, str]] = {
 }
 """Names of NumPy's modules, those of its older versions too, that `tenfold.numpy` has not."""
 
+PEER_NAMES: Mapping[str, str] = {
+    **_each("Tensor from_numpy tensor", "write tn.asarray(values)"),
+    "cat": "write tn.concat([x, y], axis=0)",
+    "unsqueeze": "write tn.expand_dims(x, axis=0)",
+    "clamp": "write tn.clip(x, low, high)",
+    **_each("bmm mm", "write x @ y"),
+    "numel": "write x.size",
+    "topk": "write tn.argsort(x, descending=True)[..., :k], and tn.sort likewise",
+    **_each("double float", "use tn.float64"),
+    "half": "use tn.float16",
+    **_each("int long", "use tn.int64"),
+    **_each("fori_loop lax", "write tn.scan(step, start, inputs), tn.while_loop or tn.cond"),
+    "compile": "write @tn.function: it traces a function once",
+    "make_jaxpr": "write x.explain(), which prints every stage",
+    **_each("pmap shard_map", "write tn.vmap(f); for data larger than memory tn.blockwise"),
+    "remat": "use tn.checkpoint",
+    "device_put": "write x.to_device(device)",
+    **_each("inference_mode no_grad", "leave it out: only tn.grad and tn.watch record anything"),
+    "autograd": "use tn.grad, tn.vjp, tn.grad_of",
+    "jnp": "use tenfold.numpy",
+    **_each("nn optim", "write layers and steps as functions: docs/derivatives.md"),
+    **_each(
+        "tree_map tree_util", "pass tuples, lists and dicts of Arrays to functions as they are"
+    ),
+    **_each("get_num_threads set_num_threads", "write tn.set_options(threads=2)"),
+    **_each(
+        "Generator PRNGKey default_rng key manual_seed rand randint randn random_key seed", SEED
+    ),
+    "sparse_coo_tensor": "use tn.csr_from_coo",
+    "sparse_csr_tensor": "use tn.csr",
+    "block_until_ready": "write x.wait(), or tn.eval(x, y)",
+}
+"""Names of the main namespaces of JAX and PyTorch."""
+
 ATTRIBUTES: Mapping[str, str] = {
     "H": "write tn.conj(x.mT)",
+    **_each("add_ div_ mul_ sub_", "write x += y, and likewise for other operators"),
+    "at": "write x[index] = value, or tn.add_at(x, index, value)",
+    **_each("backward grad requires_grad", "write tn.grad(f)(x), or tn.grad_of(loss, x)"),
+    "block_until_ready": "write x.wait()",
+    **_each("byte char double float half int long short type", "write tn.astype(x, dtype)"),
+    "clone": "write x.copy()",
+    "contiguous": "leave it out: any layout is taken",
     "cpu": "write x.to_device('cpu')",
+    "cuda": "write x.to_device('cuda')",
+    "detach": "write tn.stop_gradient(x)",
+    **_each("devices is_cuda", "use x.device"),
+    "dim": "use x.ndim",
+    "expand": "write tn.broadcast_to(x, shape)",
+    **_each("fill_ zero_", "write x[...] = value"),
+    "index_select": "write tn.take(x, indices, axis=0)",
+    "masked_fill": "write tn.where(mask, value, x)",
+    "mm": "write x @ y",
+    "numel": "use x.size",
+    "permute": "write tn.permute_dims(x, axes)",
+    "repeat_interleave": "write tn.repeat(x, n)",
+    "t": "use x.T",
+    "topk": "write tn.argsort(x, descending=True)[..., :k]",
+    "unsqueeze": "write tn.expand_dims(x, axis=0)",
     "ctypes": "use np.asarray(x, order='C').ctypes, which waits",
     "data": "write memoryview(x), which waits",
     "flags": "use np.asarray(x).flags, which waits",

@@ -129,14 +129,14 @@ API_SECTIONS = (
         "evaluation",
         "Evaluation, assignment and interoperation",
         "Values on request, memory of the caller, and memory that is given back.",
-        names=("assign", "eval", "trim", "wrap"),
+        names=("assign", "eval", "from_dask", "to_dask", "trim", "wrap"),
     ),
     ApiSection(
         "functions",
         "Functions and transforms",
         "Traced functions, batching, loops and branches on values, and Python callbacks.",
         names=(
-            *("cond", "function", "load_function", "op", "operator", "scan", "vmap"),
+            *("blockwise", "cond", "function", "load_function", "op", "operator", "scan", "vmap"),
             "while_loop",
         ),
     ),

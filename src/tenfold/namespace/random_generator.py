@@ -26,6 +26,7 @@ from tenfold.errors import UnsupportedError, message
 from tenfold.interop.asarray import asarray
 from tenfold.namespace.absent import missing_generator_attribute
 from tenfold.namespace.draw_counter import DRAW_BITS, NORMAL, UNIT, DrawCounter
+from tenfold.namespace.numpy_draws import NumpyDraws
 from tenfold.ops import composite_distributions as composite
 from tenfold.ops import distributions, permutations
 from tenfold.ops import random as draws
@@ -367,15 +368,20 @@ def _sequence(seed: Any) -> np.random.SeedSequence:
         raise TypeError(message("default_rng", rule, (), remedy)) from None
 
 
-def default_rng(seed: Any = None) -> Generator:
+def default_rng(seed: Any = None) -> Generator | NumpyDraws:
     """Return a Generator for a seed: an int of 0 or more, a sequence of them, a SeedSequence, or
     None for one from the operating system; a Generator is returned as it is.
+
+    Its numbers are not those that NumPy draws for the seed. For those pass NumPy's bit generator or
+    Generator, as in `default_rng(np.random.PCG64(7))`: NumPy draws them at the call.
 
     >>> import tenfold as tn
     >>> tn.random.default_rng(7).normal(size=(2, 3)).shape
     (2, 3)
     """
-    return seed if isinstance(seed, Generator) else Generator(seed)
+    if isinstance(seed, (np.random.BitGenerator, np.random.Generator)):
+        return NumpyDraws(np.random.default_rng(seed))
+    return seed if isinstance(seed, (Generator, NumpyDraws)) else Generator(seed)
 
 
 GENERATOR_API: dict[str, Any] = {"Generator": Generator, "default_rng": default_rng}

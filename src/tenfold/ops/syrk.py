@@ -43,7 +43,8 @@ MIN_SYRK_SIZE = (96, 64)
 """The least rows and columns for which syrk was faster than gemm (registers of 64 bytes, float32:
 the largest of all dtypes)."""
 MIN_TRMM_SIZE = (64, 8)
-"""The least order of a triangular matrix, and rows or columns of the other, likewise for trmm."""
+"""The least order of a triangular matrix, and rows or columns of the other, likewise for trmm. A
+vector has its own kernel."""
 SYMMETRIC_RESULTS = ("symmetric", "hermitian")
 OPPOSITE_TRIANGLE = {"lower": "upper", "upper": "lower", "either": "either"}
 
@@ -142,9 +143,21 @@ def resolve_triangle(half: str, factors: Sequence[np.ndarray]) -> str:
     return "" if side == "mixed" else half.replace("either", side)
 
 
+def transposed_half(half: str) -> str:
+    """Return the half of the transposed product.
+
+    >>> transposed_half("first lower")
+    'second upper'
+    """
+    operand, side = triangular_operand(half)
+    return f"{('second', 'first')[operand]} {OPPOSITE_TRIANGLE[side]}"
+
+
 def _trmm_multiply_adds(types: tuple[Type, ...], first: str, second: str, *params: Any) -> int:
     operand_index = triangular_operand(Epilogue(*params).half)[0]
     order = types[operand_index].shape[0]
+    if types[1 - operand_index].ndim == 1:
+        return order * (order + 1) // 2
     other_shape, form = types[1 - operand_index].shape, (first, second)[1 - operand_index]
     vectors = other_shape[(1 - operand_index) ^ (form in TRANSPOSED)]
     return order * (order + 1) // 2 * vectors

@@ -22,7 +22,6 @@ from tenfold.runtime.reference import ReferenceCall
 from tenfold.runtime.scheduled_graph import ScheduledGraph
 from tenfold.runtime.slot_table import SlotTable
 from tenfold.runtime.thread_count import threads_of
-from tenfold.schedule.loop_schedule import parameter_bytes
 from tenfold.schedule.schedule_ir import LaunchScalar, Step
 
 
@@ -57,6 +56,8 @@ class LaunchBinder:
             phases = [(totals, carries, launch.units), (parts, None, 0)]
         for phase in phases:
             operands = [(self.slots.slot(memory.item), memory.offset) for memory in launch.memory]
+            if launch.kernel.waits:
+                operands.append((Executable.ADDRESS, _native.block_runner()))
             self.instructions.append(
                 instructions.LaunchKernel(
                     *phase,
@@ -211,7 +212,7 @@ def scalar_bits(node: Node, parameter: LaunchScalar) -> int:
             value = np.asarray(node.op.rewriting.constant_fill(*node.params)).astype(
                 node.type.dtype
             )
-    converted = parameter_bytes(parameter, reference.cast_operand(value, parameter.dtype))
+    converted = _parameter_bytes(parameter, reference.cast_operand(value, parameter.dtype))
     return int.from_bytes(converted, "little", signed=True)
 
 
@@ -220,3 +221,9 @@ def casts_natively(number: object, dtype: np.dtype) -> bool:
     if kind_of(dtype) == "f":
         return dtype.itemsize >= 4 and isinstance(number, (bool, int, float))
     return kind_of(dtype) == "c" or isinstance(number, (bool, int))
+
+
+def _parameter_bytes(parameter: LaunchScalar, converted: np.ndarray) -> bytes:
+    """Return a scalar as 8 bytes for a launch; `converted` has the dtype of the parameter."""
+    component = (converted.real, converted.imag)[parameter.part]
+    return np.asarray(component).tobytes().ljust(8, b"\0")

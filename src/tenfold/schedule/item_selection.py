@@ -21,14 +21,12 @@ view (1,) (3,)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tenfold._native import Type
 from tenfold.core.gather_rules import GatherSource, ResultIndex
-from tenfold.core.graph import Graph
 from tenfold.core.index_map import IndexMap, broadcast_access, identity, remap_axes, reverse_axes
 from tenfold.core.op import Kind, Op
 from tenfold.core.scalar_ir import Body, ComplexElement
@@ -38,7 +36,7 @@ from tenfold.dtypes import BOOL, INT64, REAL_DTYPES, compute_dtype
 from tenfold.schedule.elementwise_lowering import has_rule
 from tenfold.schedule.pass_rules import require
 from tenfold.schedule.schedule_ir import ItemKind, Schedule, ScheduleItem
-from tenfold.schedule.target import Target, WorkSizes
+from tenfold.schedule.target import Target
 
 UNARY_KINDS = (
     ItemKind.VIEW,
@@ -131,7 +129,6 @@ class _ItemBuilder:
         self.item_of_node: dict[int, int] = {}
         self.parts: dict[int, int] = {}
         """By position of an in-place update: the piece that it writes."""
-        self.entries = _folded_entries(self.graph)
         self.concat_of: dict[int, int] = {}
         self.overwriter_of: dict[int, int] = {}
         for position in range(len(self.graph.nodes)):
@@ -156,10 +153,7 @@ class _ItemBuilder:
         if position in self.runs.values or position in self.runs.reads:
             self._add_intermediate_read(position, type_)
             return
-        target = self.target
-        if position in self.entries:  # a loop over entries may have short rows
-            target = replace(target, work=replace(target.work, min_row_elements=0))
-        kind, reads = _kind_of(node, self.items, inputs, target)
+        kind, reads = _kind_of(node, self.items, inputs, self.target)
         if kind is ItemKind.FOLD:
             self._add_folds(position, node.op, inputs[0])
             return
@@ -336,21 +330,6 @@ class _ItemBuilder:
             )
 
 
-def _folded_entries(graph: Graph) -> set[int]:
-    """Return the nodes that folds of segments read, through maps."""
-    found: set[int] = set()
-    for position in reversed(range(len(graph))):
-        node = graph.nodes[position]
-        op = node.op if node.pending else None
-        if op is None:
-            continue
-        if op.lowering.segments:
-            found.add(graph.inputs[position][0])
-        elif position in found and op.semantics.kind is Kind.MAP:
-            found.update(graph.inputs[position])
-    return found
-
-
 def _kind_of(
     node: Any, items: list[ScheduleItem], inputs: tuple[int, ...], target: Target
 ) -> tuple[ItemKind, IndexMap]:
@@ -374,10 +353,10 @@ def _kind_of(
     signature = node.params, node.operands, node.type.dtype
     if op.semantics.kind is Kind.MAP and has_rule(op, *signature, fma=target.simd.fma):
         return ItemKind.MAP, ()
-    return _indexed_or_call_kind(node, [items[i].shape for i in inputs], target.work), ()
+    return _indexed_or_call_kind(node, [items[i].shape for i in inputs]), ()
 
 
-def _indexed_or_call_kind(node: Any, shapes: list[Shape], work: WorkSizes) -> ItemKind:
+def _indexed_or_call_kind(node: Any, shapes: list[Shape]) -> ItemKind:
     """The kind of an operation that moves elements: a scatter, a concat, a gather or a call."""
     op, size = node.op, product(node.type.shape)
     if op.lowering.scatter is not None and _scatters(node, shapes):
@@ -395,7 +374,7 @@ def _indexed_or_call_kind(node: Any, shapes: list[Shape], work: WorkSizes) -> It
         return ItemKind.CONCAT
     return (
         ItemKind.GATHER
-        if op.lowering.element_at is not None and has_gather_rule(node, shapes, work)
+        if op.lowering.element_at is not None and has_gather_rule(node, shapes)
         else ItemKind.CALL
     )
 
@@ -407,14 +386,13 @@ def _scatters(node: Any, shapes: list[Shape]) -> bool:
     return bool(node.type.size and product(space))
 
 
-def has_gather_rule(node: Any, shapes: Sequence[Shape], work: WorkSizes) -> bool:
+def has_gather_rule(node: Any, shapes: Sequence[Shape]) -> bool:
     """Whether an operation with computed read indices has a rule for kernels, else it is a call.
 
     The rule is run on a body that is discarded.
     """
     shape = node.type.shape
-    short = shape[-1:] < (work.min_row_elements,) and product(shape) > work.short_rows_elements
-    if product(shape) == 0 or short:
+    if product(shape) == 0:
         return False
     body = Body()
 

@@ -11,8 +11,6 @@ import struct
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from tenfold.core.canonical_reduction import BLOCK, LANES
 from tenfold.core.loop_ir import SEGMENT_CHUNK, SMALL_STEPS, Kernel, KernelForm, KernelOperand
 from tenfold.core.scalar_ir import PRIMITIVES
@@ -28,14 +26,15 @@ from tenfold.schedule.scatter_loops import scatter_form, scatter_partition, scat
 from tenfold.schedule.schedule_ir import (
     FusedGroup,
     Launch,
-    LaunchScalar,
     Schedule,
     UnorderedOperand,
 )
 from tenfold.schedule.target import Target
+from tenfold.schedule.thread_launch import num_threads, thread_kernel
 from tenfold.schedule.vector_width import (
     column_lanes,
     eliminate_dead_code,
+    gathered_axes,
     map_lanes,
     serial_elements,
     weight_of,
@@ -76,6 +75,7 @@ class _LoopScheduler:
     def __init__(self, lowering: Lowering, target: Target) -> None:
         self.group = lowering.group
         self.simd, self.caches, self.work = target.simd, target.caches, target.work
+        self.block = target.block
         self.space = lowering.group.space
         self.reduced_axis = lowering.group.axis
         self.segmented = lowering.group.offsets >= 0
@@ -85,6 +85,7 @@ class _LoopScheduler:
         self.cells = lowering.items[root].size
         """The cells of the result of a scatter."""
         self.memory, self.parameters = tuple(lowering.memory), tuple(lowering.parameters)
+        self.gathers = gathered_axes(self.body, self.memory)
         self.form = KernelForm.MAP
         self.smallest_range = max(
             target.work.min_range_elements, serial_elements(body, target) // 2
@@ -155,9 +156,15 @@ class _LoopScheduler:
         if not loops or self._length(loops[-1]) >= self.simd.min_transposed_elements:
             return loops
         longest = max(loops, key=self._length)
-        if self._length(longest) < self.simd.min_transposed_elements:
+        if self._length(longest) < self.simd.min_transposed_elements or self._gathers_rows(loops):
             return loops
         return [*(loop for loop in loops if loop is not longest), longest]
+
+    def _gathers_rows(self, loops: list[list[int]]) -> bool:
+        """Whether reads at computed indices are contiguous along a last axis that is not tiny."""
+        last = loops[-1][-1]
+        contiguous = any(along == last for along, _ in self.gathers)
+        return contiguous and self.space[last] >= self.simd.short_row_lanes
 
     def _length(self, loop: list[int]) -> int:
         return product([self.space[axis] for axis in loop])
@@ -172,19 +179,22 @@ class _LoopScheduler:
 
         def contiguous(axis: int) -> int:
             """The elements that are contiguous along an axis; small strides count in part."""
-            return sum(
-                [self._elements_touched(m) // self._element_step(m, axis) for m in self.memory]
-            )
+            elements = [
+                self._elements_touched(m) // self._element_step(m, axis) for m in self.memory
+            ]
+            for along, axes in self.gathers:
+                if along == axis:
+                    elements.append(product([self.space[i] for i in axes]))
+            return sum(elements)
 
         best = max(loops, key=lambda loop: (contiguous(loop[-1]), loop[-1]))
         length = product([self.space[axis] for axis in best])
-        if self.space[self.reduced_axis] < LANES:
-            if length >= LANES // 2:
-                return best
-            return None
-        if contiguous(best[-1]) > contiguous(self.reduced_axis) and length > 1:
+        parts = max([len(x.inputs) for x in self.body if x.name in ("fold", "scan")])
+        shortest = LANES if self.group.scanned else self.simd.short_row_lanes * min(parts, 2)
+        if self.space[self.reduced_axis] < shortest and length >= LANES // 2:
             return best
-        return None
+        is_better = contiguous(best[-1]) > contiguous(self.reduced_axis)
+        return best if is_better and length > 1 else None
 
     def _elements_touched(self, memory: UnorderedOperand) -> int:
         """How many elements of an operand are read or written."""
@@ -205,17 +215,19 @@ class _LoopScheduler:
             self.form = self._scan_form()
         if self.group.scattered:
             self.form = scatter_form(self._kernel(KernelForm.SCATTER), self.lengths, self.work)
+        if self.form is KernelForm.ROW and self.lengths[-1] <= LANES and not self.block:
+            self.form = KernelForm.SHORT_ROW
         rows = product(self.lengths[:-1]) if self.form is KernelForm.ROW else 0
         passes = self._kernel(KernelForm.ROW).passes if self.form is KernelForm.ROW else 0
         if self.form is KernelForm.ROW and passes == 1:
             work, last = self.work, self.lengths[-1]
             is_split = rows < work.few_rows and last >= work.split_row_elements
-            if self._kernel(KernelForm.ROW).is_search:
+            if self._kernel(KernelForm.ROW).is_search and not self.block:
                 self.form = KernelForm.SEARCH_PARTS if is_split else KernelForm.SEARCH
             elif is_split:
                 self.form = KernelForm.SPLIT
         kernel = self._kernel(self.form)
-        kernel = self._with_cached_values(kernel)
+        kernel = kernel if kernel.block else self._with_cached_values(kernel)
         part_size, units, grain, slots = self._partition(kernel)
         elements = product(self.space[1:] if self.segmented else self.lengths)
         finish = parts = 0
@@ -227,7 +239,7 @@ class _LoopScheduler:
             sizes = (kernel.body[i].dtype.itemsize for i in kernel.scan.inputs)
             totals = tuple(units * blocks * size for size in sizes)
         if "finish" in kernel.functions:
-            finish = rows
+            finish = rows * (LANES if kernel.block else 1)
             chunk = part_size if self.form is KernelForm.SEARCH_PARTS else BLOCK
             totals = tuple(
                 rows * -(-self.lengths[-1] // chunk) * kernel.body[i].dtype.itemsize
@@ -276,19 +288,23 @@ class _LoopScheduler:
         )
         weight = weight_of(self.body, self.simd)
         streamed = self._exceeds_cache() and self._is_aligned(form)
-        return Kernel(
+        lanes = self._lanes(form, weight)
+        kernel = Kernel(
             operands,
             with_axes(self.body, axes),
             self.stores,
             len(self.parameters),
             form,
             streamed=streamed,
-            lanes=self._lanes(form, weight),
-            masked=weight > self.simd.long_body_ops and not streamed,
+            lanes=lanes,
+            masked=lanes != self.lengths[-1]
+            if form is KernelForm.SHORT_ROW
+            else weight > self.simd.long_body_ops and not streamed,
             prefetch_distance=self.caches.short_prefetch_bytes
             if form is KernelForm.ROW and self.lengths[-1] <= self.caches.short_row_elements
             else self.caches.prefetch_bytes,
         )
+        return thread_kernel(kernel, self.block)
 
     def _lanes(self, form: KernelForm, weight: int) -> int:
         """The elements of a packet, from the widest dtype of the kernel."""
@@ -328,10 +344,10 @@ class _LoopScheduler:
                 and not self.group.scanned
             )
             lanes = (2 if is_short else 1) * column_lanes(widest)
-        has_columns = form is KernelForm.COLUMN or self.loops[-1] != [1]
-        if (
-            form in (KernelForm.COLUMN, KernelForm.SEGMENTS) and has_columns
-        ):  # few columns: no empty lanes
+        is_narrow = form in (KernelForm.COLUMN, KernelForm.SHORT_ROW)
+        is_narrow |= form is KernelForm.SEGMENTS and self.loops[-1] != [1]
+        is_narrow |= form is KernelForm.MAP and bool(self.gathers)
+        if is_narrow:  # few columns: no empty lanes
             while lanes > self.simd.narrowest_lanes and lanes >= 2 * self.lengths[-1]:
                 lanes //= 2
         if form is KernelForm.SCAN_COLUMNS:  # few columns are whole packets too
@@ -464,6 +480,8 @@ class _LoopScheduler:
     def _partition(self, kernel: Kernel) -> tuple[int, int, int, int]:
         """The size of a unit, the number of units, units per range, and slots for blocks."""
         last, outer = self.lengths[-1], product(self.lengths[:-1])
+        if kernel.block:
+            return 0, num_threads(kernel, self.lengths), kernel.block, 0
         range_elements = self.work.range_elements
         if kernel.transposed_operands:
             height, width = kernel.tile
@@ -471,12 +489,12 @@ class _LoopScheduler:
             return 0, units, largest(1, self._range_elements() // (height * width)), 0
         if kernel.form is KernelForm.MAP:
             longest = min(self.work.max_unit_elements, self.smallest_range)
-            longest = _whole_packets(longest, kernel.lanes)
+            longest = max(longest // kernel.lanes, 1) * kernel.lanes  # whole packets
             part = smallest(-(-largest(last, 1) // kernel.lanes) * kernel.lanes, longest)
             units = outer * -(-largest(last, 1) // part)
             grain = self._range_elements() // largest(smallest(part, last), 1)
             return part, units, largest(1, grain), 0
-        if kernel.form in (KernelForm.ROW, KernelForm.SEARCH):
+        if kernel.form in (KernelForm.ROW, KernelForm.SHORT_ROW, KernelForm.SEARCH):
             return 0, outer, largest(1, self._range_elements() // largest(last, 1)), 0
         if kernel.form is KernelForm.SEARCH_PARTS:
             searched = self.work.searched_part_bytes // self.memory[0].dtype.itemsize
@@ -521,30 +539,21 @@ class _LoopScheduler:
         )
 
     def _scratch(self, kernel: Kernel, part: int, slots: int) -> int:
+        if kernel.block:
+            return kernel.shared_bytes
         if kernel.form is KernelForm.ROW:
             return kernel.cached_bytes(self.lengths[-1]) + 64
         if kernel.transposed_operands:
             return kernel.tile_bytes * len(kernel.transposed_operands)
         if self.group.scanned:
-            return self._scan_scratch(kernel, part)
+            columns = 2 * 8 * len(kernel.scan.inputs) * (part + kernel.lanes)
+            is_column = kernel.form is KernelForm.SCAN_COLUMNS
+            return (columns if is_column else kernel.scanned_bytes) + 64
         if self.group.scattered:
             return scatter_scratch(kernel)
         if self.segmented:
             return kernel.cached_bytes(SEGMENT_CHUNK) + 64
-        if kernel.form is not KernelForm.COLUMN:
-            return 0
-        return kernel.column_bytes(part, slots) + 64
-
-    def _scan_scratch(self, kernel: Kernel, part: int) -> int:
-        parts = kernel.scan.inputs
-        if kernel.form is KernelForm.SCAN_COLUMNS:
-            return 2 * 8 * len(parts) * (part + kernel.lanes) + 64
-        return kernel.scanned_bytes + 64
-
-
-def _whole_packets(elements: int, lanes: int) -> int:
-    """Return a number of elements rounded down to whole packets, at least one."""
-    return max(elements // lanes, 1) * lanes
+        return kernel.column_bytes(part, slots) + 64 if kernel.form is KernelForm.COLUMN else 0
 
 
 def _constant_step(memory: UnorderedOperand, stride: int) -> str:
@@ -559,9 +568,3 @@ def _constant_step(memory: UnorderedOperand, stride: int) -> str:
 def pack_sizes(sizes: Sequence[int]) -> bytes:
     """Return sizes as bytes for a launch, 8 bytes each."""
     return struct.pack(f"{len(sizes)}q", *sizes)
-
-
-def parameter_bytes(parameter: LaunchScalar, converted: np.ndarray) -> bytes:
-    """Return a scalar as 8 bytes for a launch; `converted` has the dtype of the parameter."""
-    component = (converted.real, converted.imag)[parameter.part]
-    return np.asarray(component).tobytes().ljust(8, b"\0")

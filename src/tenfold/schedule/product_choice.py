@@ -114,11 +114,12 @@ def choose_product(
     form = form_of(contraction, x1, copied_operand(x2, order), scaled and scaled.third)
     half = scaled.half.replace("either", "lower") if scaled else ""
     if half:
-        routine, reason = "half", _half_reason(half)
+        routine, reason = "half", _half_reason(half, 1 in (form.m, form.n))
         if scaled and half != scaled.half:
             reason = reason.replace("triangle", "triangle, or the upper, as is found when it runs")
     else:
-        routine, reason = _small(form, target) or _dot(form, target) or _full_routine(form, target)
+        known = _threads(form, target) or _small(form, target) or _dot(form, target)
+        routine, reason = known or _full_routine(form, target)
     assumed = scaled and scaled._replace(half=half)
     width = target.simd.register_bytes
     return ProductChoice(routine, reason, form, width, (x1, x2), assumed, order)
@@ -216,10 +217,21 @@ def _dot(form: ProductForm, target: Target) -> tuple[str, str] | None:
     return "dot", "products of vectors"
 
 
-def _half_reason(half: str) -> str:
+def _threads(form: ProductForm, target: Target) -> tuple[str, str] | None:
+    """Numbers by warps, or tiles by blocks of threads, on a device that has them."""
+    if not target.block or form.sums.lengths:
+        return None
+    if (dot := _dot(form, target)) is not None:
+        return "warps", dot[1]
+    return "threads", f"{form.m * form.k * form.n:,} multiply-adds, tiles by blocks of threads"
+
+
+def _half_reason(half: str, is_vector: bool) -> str:
     """Why one triangle suffices: with registers of 32 and 64 bytes as fast as BLAS or faster, with
     16 bytes faster than the full product by BLAS.
     """
+    if is_vector:
+        return f"{HALF_NOTES[half]}, all that is read of the matrix"
     first, second = MIN_SYRK_SIZE if half in SYMMETRIC_RESULTS else MIN_TRMM_SIZE
     return f"{HALF_NOTES[half]}, worth it from {first} x {second} on"
 

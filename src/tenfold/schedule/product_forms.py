@@ -150,7 +150,7 @@ class ProductChoice:
 
     routine: str
     """A routine of BLAS, such as "dgemm", or a generated kernel: "small", "dot", "half" (of a
-    symmetric result or a triangular operand) or "blocked"."""
+    symmetric result or a triangular operand), "blocked"; of a device "warps", "threads"."""
     reason: str
     form: ProductForm
     width: int

@@ -42,6 +42,8 @@ class Simd:
     """The most parts of a fold with packets of twice the width: more do not stay in registers."""
     narrowest_lanes: int = 4
     """The fewest lanes of a packet of columns."""
+    short_row_lanes: int = 8
+    """The fewest elements of a row that are folded as one packet; those of fewer side by side."""
     max_lanes: int = 64
     """The most lanes of a packet."""
     min_transposed_elements: int = 16
@@ -138,10 +140,6 @@ class WorkSizes:
     """Ranges of such parts."""
     segment_elements: int = 1 << 13
     """Entries and rows, times columns, of a unit of work on segments."""
-    short_rows_elements: int = 1 << 12
-    """Elements up to which short rows are accepted."""
-    min_row_elements: int = 16
-    """Elements of a last axis below which most lanes of a packet are empty: many rows are slow."""
     max_body_ops: int = 300
     """Instructions of a kernel, at most: its compile time grows with them."""
     max_planned_nodes: int = 512
@@ -213,6 +211,8 @@ class Target:
     """The processor's name in the option `cpu`, or LLVM's."""
     triple: str = ""
     """LLVM's triple of a machine that is not this one."""
+    block: int = 0
+    """The threads of a block, on a device that runs one for each element; 0: a processor."""
     simd: Simd = Simd()
     caches: Caches = Caches()
     work: WorkSizes = WorkSizes()

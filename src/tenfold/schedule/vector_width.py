@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenfold.core.loop_ir import KernelStore
+from tenfold.core.loop_ir import KernelStore, operand_of
 from tenfold.core.scalar_ir import PRIMITIVES, Instruction
+from tenfold.schedule.schedule_ir import UnorderedOperand
 from tenfold.schedule.target import DEFAULT, Simd, Target
 
 
@@ -51,6 +52,45 @@ def map_lanes(weight: int, widest: int, simd: Simd = DEFAULT.simd) -> int:
     """
     parts = 4 if weight <= simd.short_body_ops else 2
     return min(simd.max_lanes, simd.packet_bytes // widest * parts)
+
+
+def gathered_axes(
+    body: Sequence[Instruction], memory: Sequence[UnorderedOperand]
+) -> list[tuple[int, set[int]]]:
+    """Return for each gather whose reads are contiguous along an axis that axis, and all on which
+    they depend.
+
+    >>> from tenfold.core.scalar_ir import Body
+    >>> from tenfold.dtypes import BOOL, INT64
+    >>> body = Body()
+    >>> offset = body.index(0) * body.constant(16, INT64) + body.index(1)
+    >>> x = body.gather(0, INT64, offset, body.constant(True, BOOL))
+    >>> gathered_axes(body.instructions, ())
+    [(1, {0, 1})]
+    """
+    found: list[tuple[int, set[int]]] = []
+    if "gather" not in [instruction.name for instruction in body]:
+        return found
+    axes: list[set[int]] = []  # that an instruction depends on
+    unit: list[set[int]] = []  # along which it grows by one
+    for instruction in body:
+        inputs, steps = instruction.inputs, set[int]()
+        depends = set().union(*(axes[i] for i in inputs))
+        if instruction.name == "index":
+            steps = depends = {int(str(instruction.data))}
+        elif instruction.name == "load":
+            strides = memory[operand_of(instruction)].strides
+            depends = {axis for axis, stride in enumerate(strides) if stride}
+        elif instruction.name in ("add", "subtract"):
+            first, second = inputs
+            steps = unit[first] - axes[second]
+            if instruction.name == "add":
+                steps |= unit[second] - axes[first]
+        elif instruction.name == "gather":
+            found += [(axis, depends) for axis in unit[inputs[0]]]
+        axes.append(depends)
+        unit.append(steps)
+    return found
 
 
 def eliminate_dead_code(

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tenfold.core.canonical_reduction import LANES
-from tenfold.core.loop_ir import SMALL_STEPS, Kernel, KernelForm, operand_of, part_of
+from tenfold.core.loop_ir import SMALL_STEPS, THREAD_FORMS, Kernel, KernelForm, operand_of, part_of
 from tenfold.core.scalar_ir import Instruction
 from tenfold.dtypes import REAL_DTYPES
 from tenfold.schedule.buffer_extents import BufferExtent, extents_of
@@ -75,7 +75,7 @@ def verify_kernel(kernel: Kernel) -> None:
     Instructions read earlier ones, loads read operands that are not written, and each written
     operand has one store of its dtype. A step is one that the code generator has for its axis.
 
-    >>> from tenfold.core.loop_ir import KernelOperand, KernelStore
+    >>> from tenfold.core.loop_ir import THREAD_FORMS, KernelOperand, KernelStore
     >>> from tenfold.core.scalar_ir import Body
     >>> from tenfold.dtypes import FLOAT32
     >>> body = Body()
@@ -85,8 +85,13 @@ def verify_kernel(kernel: Kernel) -> None:
     """
     if not 1 <= kernel.lanes <= DEFAULT.simd.max_lanes or kernel.lanes & (kernel.lanes - 1):
         raise violation(kernel, f"packets of {kernel.lanes} elements")
-    if kernel.form in (KernelForm.ROW, KernelForm.SPLIT) and kernel.lanes != LANES:
+    if kernel.block and (kernel.lanes != 1 or kernel.form not in THREAD_FORMS):
+        raise violation(kernel, "threads compute one element at a time, in maps and folds")
+    is_row = kernel.form in (KernelForm.ROW, KernelForm.SPLIT)
+    if is_row and not kernel.block and kernel.lanes != LANES:
         raise violation(kernel, f"rows are folded {LANES} lanes at a time, not {kernel.lanes}")
+    if kernel.form is KernelForm.SHORT_ROW and kernel.lanes > LANES:
+        raise violation(kernel, f"short rows of {kernel.lanes} lanes are folded as {LANES} are not")
     for number in range(len(kernel.operands)):
         _refuse_steps(kernel, number)
     for position, instruction in enumerate(kernel.body):

@@ -25,7 +25,7 @@ def refuse_units(space: LaunchSpace) -> None:
     """Refuse units, partial results or scratch memory that do not match the loops."""
     kernel, launch = space.kernel, space.launch
     form = "tiled" if kernel.transposed_operands else kernel.form
-    units, scratch, totals, finish, parts = FORMS[form](space)
+    units, scratch, totals, finish, parts = (THREAD_UNITS if kernel.block else FORMS)[form](space)
     if launch.units != units:
         raise violation(kernel, f"{launch.units} units, but {units} cover {space.lengths} once")
     if launch.grain < 1:
@@ -94,6 +94,14 @@ def _row(space: LaunchSpace) -> UnitLayout:
         WORD_BYTES * len(space.kernel.cached_elements) * (space.lengths[-1] + space.kernel.lanes)
     )
     return _rows(space), cached_bytes, (), 0, 0
+
+
+def _short_row(space: LaunchSpace) -> UnitLayout:
+    """A row is one packet; without a mask it fills it."""
+    kernel, length = space.kernel, space.lengths[-1]
+    if length > kernel.lanes or (length < kernel.lanes and not kernel.masked):
+        raise violation(kernel, f"a row of {length} is no packet of {kernel.lanes} elements")
+    return _rows(space), 0, (), 0, 0
 
 
 def _split(space: LaunchSpace) -> UnitLayout:
@@ -210,6 +218,7 @@ FORMS: Mapping[str, Callable[[LaunchSpace], UnitLayout]] = {
     KernelForm.MAP: _map,
     "tiled": _tiled,
     KernelForm.ROW: _row,
+    KernelForm.SHORT_ROW: _short_row,
     KernelForm.SPLIT: _split,
     KernelForm.SEARCH: _search,
     KernelForm.SEARCH_PARTS: _search_parts,
@@ -224,5 +233,41 @@ FORMS: Mapping[str, Callable[[LaunchSpace], UnitLayout]] = {
     KernelForm.SCATTER_ROWS: _scatter_rows,
 }
 """The units of each form."""
+
+
+def _threads_of_map(space: LaunchSpace) -> UnitLayout:
+    return product(space.lengths), 0, (), 0, 0
+
+
+def _blocks_of_tiles(space: LaunchSpace) -> UnitLayout:
+    tiles = -(-space.lengths[-2] // LANES) * -(-space.lengths[-1] // LANES)
+    sizes = [
+        space.kernel.operands[number].dtype.itemsize for number in space.kernel.staged_operands
+    ]
+    shared = sum(sizes) * LANES * (LANES + 1)
+    return product(space.lengths[:-2]) * tiles * space.kernel.block, shared, (), 0, 0
+
+
+def _threads_of_columns(space: LaunchSpace) -> UnitLayout:
+    return product(space.lengths[:-2]) * space.lengths[-1], 0, (), 0, 0
+
+
+def _warps_of_rows(space: LaunchSpace) -> UnitLayout:
+    return _rows(space) * LANES, 0, (), 0, 0
+
+
+def _warps_of_blocks(space: LaunchSpace) -> UnitLayout:
+    blocks = _rows(space) * -(-space.lengths[-1] // BLOCK)
+    return blocks * LANES, 0, _totals(space, blocks), _rows(space) * LANES, 0
+
+
+THREAD_UNITS: Mapping[str, Callable[[LaunchSpace], UnitLayout]] = {
+    KernelForm.MAP: _threads_of_map,
+    "tiled": _blocks_of_tiles,
+    KernelForm.ROW: _warps_of_rows,
+    KernelForm.COLUMN: _threads_of_columns,
+    KernelForm.SPLIT: _warps_of_blocks,
+}
+"""The same where a unit is a thread."""
 
 __all__ = ["refuse_units"]

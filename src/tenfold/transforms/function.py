@@ -12,11 +12,17 @@ batched, and run the fused kernels of the whole function.
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import importlib
+import pickle
+import sys
+import warnings
 from collections.abc import Callable, Hashable, Iterator
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from itertools import count
+from pickle import PicklingError
 from threading import get_ident
 from typing import Any, ParamSpec, Protocol, TypeVar
 from weakref import ref
@@ -25,16 +31,23 @@ import numpy as np
 
 from tenfold import _native, pipeline
 from tenfold._native import Array, Node
+from tenfold.caches import LruCache
 from tenfold.core.callable_signature import exact_signature, name_of
 from tenfold.core.op import Op
 from tenfold.core.pytree import TreeDef, flatten, flatten_one_level
 from tenfold.core.trace_state import TRACE
-from tenfold.errors import RunError, UnsupportedError, message, raise_if_failed
+from tenfold.errors import (
+    FallbackWarning,
+    RunError,
+    UnsupportedError,
+    message,
+    raise_if_failed,
+)
 from tenfold.interop.asarray import asarray
 from tenfold.transforms.call_op import Callee
 from tenfold.transforms.loop_carry import checked_callable
 from tenfold.transforms.trace_cache import CachedTrace, TraceCache, signature_key
-from tenfold.transforms.tracer import NeedsValues, trace_function
+from tenfold.transforms.tracer import NeedsValues, line_of, trace_function
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -96,6 +109,47 @@ def caller_for(traced: Function) -> Any:
     return caller
 
 
+def reduce_function(caller: Any) -> Any:
+    """Return the pickled form of a traced function: its name in a module, or its Python function.
+
+    The latter is pickled by value, with the arrays that it captures, by cloudpickle. A reader makes
+    one traced function of equal bytes. Raises PicklingError without cloudpickle.
+    """
+    user_function, active = caller.__wrapped__, _being_pickled.get()
+    module_name = getattr(caller, "__module__", None)
+    found: Any = sys.modules.get(str(module_name))
+    for part in caller.__qualname__.split("."):
+        found = getattr(found, part, None)
+    if found is caller and module_name != "__main__":
+        return str(caller.__qualname__)
+    if caller in active:  # it calls itself: this is inside the bytes made below
+        return function, (user_function,)
+    try:
+        from cloudpickle import dumps
+    except ImportError:
+        rule = f"{caller.__qualname__!r} is not what its module {module_name!r} has by that name"
+        remedy = "define it in a module that the reader imports too, or pip install cloudpickle"
+        raise PicklingError(message("pickle", rule, remedy=remedy)) from None
+    with _native.Scope((_being_pickled, active | {caller})):
+        return restore_function, (dumps(user_function),)
+
+
+def restore_function(data: bytes) -> Any:
+    """Return the traced function that was pickled by value: the same one for equal bytes."""
+    caller = _restored_functions.get(data)
+    if caller is None:
+        user_function = pickle.loads(data)  # noqa: S301  # as safe as the pickle it comes from
+        caller = _restored_functions.setdefault(data, caller_of(user_function))
+    return caller
+
+
+_being_pickled: ContextVar[frozenset[Any]] = ContextVar("functions_pickled", default=frozenset())
+_restored_functions: LruCache[bytes, Any] = LruCache(
+    64, "unpickled functions", "a task of Dask unpickles its function; a trace takes milliseconds"
+)
+copyreg.pickle(type(_native.make_caller(caller_of)), reduce_function)
+
+
 class Function:
     """A traced function: handles the calls that miss the native call cache.
 
@@ -111,6 +165,7 @@ class Function:
         self._page = getattr(function, "__module__", None) or ""
         self._family = object()  # shared by the ops of all traces
         self._traces = TraceCache()
+        self._warned = False
         self._tracing: set[tuple[int, Hashable]] = (
             set()
         )  # by thread: several threads may trace it at once
@@ -257,7 +312,9 @@ class Function:
         self._tracing.add(active_key)
         try:
             trace = trace_function(self.function, leaves, structure)
-        except NeedsValues:
+        except NeedsValues as error:
+            if outer is None and not error.assigned:
+                self._warn_untraced(error)
             return NeedsValues
         finally:
             self._tracing.remove(active_key)
@@ -267,6 +324,18 @@ class Function:
         constants = tuple([None if isinstance(leaf, Array) else leaf for leaf in leaves])
         callee = Callee(trace.subgraph, self._page, self._family)
         return CachedTrace(trace, callee, [], (structure, constants))
+
+    def _warn_untraced(self, error: NeedsValues) -> None:
+        """Warn once that the function runs untraced, and say where it asks for a value."""
+        if self._warned:
+            return
+        self._warned = True
+        place = line_of(error.__cause__) if error.__cause__ else self.name
+        text = (
+            f"{self.name} runs untraced: {place} asks for a value of an array; "
+            "choose with tn.where or tn.cond, repeat with tn.while_loop, or leave out @tn.function"
+        )
+        warnings.warn(text, FallbackWarning, stacklevel=5)
 
     def _call_untraced(self, leaves: list[Any], structure: TreeDef) -> Any:
         """Run the Python function on copies of the Arrays, which it may assign to."""

@@ -66,6 +66,9 @@ class DotProduct:
     """"row": x3 is added times the second scalar, and may be the result; "": nothing is.
 
     The scalars of the launch are 16 bytes apart."""
+    triangle: str = ""
+    """Of a triangular matrix, whose rows are units, "lower": the elements up to the diagonal,
+    "upper": those from there on."""
 
     def __str__(self) -> str:
         x1, x2 = (
@@ -74,6 +77,8 @@ class DotProduct:
         )
         layout, alpha = LAYOUTS[self.contiguous], "alpha * " * self.scaled
         product = f"{alpha}{x1} . {x2}{ADDEND_NOTES[self.addend]}"
+        if self.triangle:
+            layout = f"the {self.triangle} triangle"
         return (
             f"dot product {product} of {self.arithmetic.dtype}, "
             f"stack of {self.axes} axes, {layout}{contraction_note(self.sums)}"
@@ -108,6 +113,7 @@ class DotEmitter:
             for is_contiguous, stride in zip(kernel.contiguous, strides, strict=True)
         ]
         self.both_contiguous = all(kernel.contiguous)
+        self.row_length = self.length
 
     def module(self) -> str:
         """Emit the module."""
@@ -121,10 +127,21 @@ class DotEmitter:
             *stack_pointers(ir, index, self.stack, [*self.pointers[:2], *self.pointers[3:]]),
             *([] if self.kernel.addend else [""]),
         )
+        if self.kernel.triangle:
+            pointers = self._clip_row(pointers, index)
         sums = self._contract_axes(pointers) if self.sums else self._contract_k(pointers)
         value = self._scale_and_add(sums, addend)
         result = strided_ptr(ir, self.pointers[2], index, arithmetic.dtype.itemsize)
         arithmetic.store(ir, value, result, arithmetic.components)
+
+    def _clip_row(self, pointers: Sequence[str], row: str) -> list[str]:
+        """Set the length of a row of the triangle; return the pointers to its first elements."""
+        if self.kernel.triangle == "lower":
+            self.row_length = int_op(self.ir, "add", row, 1)
+            return [*pointers]
+        self.row_length = int_op(self.ir, "sub", self.length, row)
+        pairs = zip(pointers, self.strides, strict=True)
+        return [strided_ptr(self.ir, pointer, row, stride) for pointer, stride in pairs]
 
     def _scale_and_add(self, sums: Sequence[str], addend: str) -> str:
         """Combine the components of a number, scale it, and add the addend."""
@@ -179,7 +196,7 @@ class DotEmitter:
         """Accumulate full packets of `lanes` lanes of the remaining elements."""
         ir, elements = self.ir, lanes // self.arithmetic.components
         type_ = llvm_type(self.arithmetic.sum_dtype, lanes)
-        remaining = int_op(ir, "sub", self.length, processed)
+        remaining = int_op(ir, "sub", self.row_length, processed)
         rounds = int_op(ir, "udiv", remaining, elements)
 
         def multiply_packet(x1: str, x2: str, *totals: str) -> Sequence[str]:

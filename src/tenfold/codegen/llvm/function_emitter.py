@@ -109,9 +109,9 @@ class FunctionEmitter:
         The tables follow the operands in the table of buffers.
         """
         pointers = []
-        for buffer, dtype in enumerate(dtypes, len(self.kernel.operands)):
-            slot = self.ir.value(f"getelementptr ptr, ptr %buffers, i64 {buffer}")
-            start = self.ir.value(f"load ptr, ptr {slot}")
+        first = len(self.kernel.operands) + self.kernel.waits
+        for buffer, dtype in enumerate(dtypes, first):
+            start = self._load_argument("%buffers", buffer, "ptr")
             type_ = load_store.memory_type(dtype)
             pointers.append(self.ir.value(f"getelementptr {type_}, ptr {start}, i64 {number}"))
         return pointers
@@ -267,18 +267,22 @@ class FunctionEmitter:
 
         def return_status() -> None:
             lane = "0" if lanes == 1 else self._first_lane(bits)
-            number = "0"
-            for axis in range(self.kernel.axes - 1):
-                number = int_op(ir, "mul", number, self.length(axis))
-                # a value equal along the folded axis of a column counts at index 0
-                number = int_op(ir, "add", number, self.indices.get(axis, "0"))
-            number = int_op(ir, "mul", number, self.length(self.kernel.axes - 1))
-            number = int_op(ir, "add", number, position)
+            number = self.element_number(position)
             status = int_op(ir, "add", int_op(ir, "add", number, lane), 1)
             ir.line(f"ret i64 {status}")
             ir.label(f"{ir.name()[1:]}.unreached")
 
         if_then(ir, any_failed, return_status)
+
+    def element_number(self, position: str) -> str:
+        """Return the row-major number of the element at a position of the packet axis."""
+        ir, number = self.ir, "0"
+        for axis in range(self.kernel.axes - 1):
+            number = int_op(ir, "mul", number, self.length(axis))
+            # a value equal along the folded axis of a column counts at index 0
+            number = int_op(ir, "add", number, self.indices.get(axis, "0"))
+        number = int_op(ir, "mul", number, self.length(self.kernel.axes - 1))
+        return int_op(ir, "add", number, position)
 
     def _first_lane(self, bits: str) -> str:
         """Return the first lane that is set."""

@@ -1,4 +1,4 @@
-"""Horizontal reduction: folds a block's 32 SIMD lanes by halves, lane j with j + 16, then j + 8.
+"""Horizontal reduction: folds 32 SIMD lanes by halves, lane j with j + 16, then j + 8; or fewer.
 
 Input: the packets of a fold and the number of valid lanes. Output: scalars. Each kind of fold and
 dtypes has one function of the module.
@@ -6,26 +6,24 @@ dtypes has one function of the module.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from tenfold.codegen.llvm.load_store import iota
 from tenfold.codegen.llvm.loop_emitter import Accumulator, combine_partials, int_min, int_op
 from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, llvm_type
-from tenfold.core.canonical_reduction import LANES
 from tenfold.core.loop_ir import Fold
 from tenfold.dtypes import BOOL
 
 
 def reduce_lanes(ir: SimdEmitter, fold: Fold, components: Accumulator, valid: str) -> Accumulator:
-    """Call the function that folds 32 lanes by halves, of which `valid` are valid."""
+    """Call the function that folds the lanes by halves, of which `valid` are valid."""
+    lanes = components[0].lanes
     dtypes = [packet.dtype for packet in components]
-    name = f"lanes.{fold.kind.replace(' ', '.')}.{'.'.join(map(str, dtypes))}"
+    name = f"lanes.{lanes}.{fold.kind.replace(' ', '.')}.{'.'.join(map(str, dtypes))}"
     scalars = ", ".join(llvm_type(dtype, 1) for dtype in dtypes)
     if name not in ir.functions:
-        ir.functions[name] = _lanes_function(ir, name, fold.kind, dtypes, scalars)
-    arguments = [f"{llvm_type(p.dtype, LANES)} {p.text}" for p in components]
+        ir.functions[name] = _lanes_function(ir, name, fold.kind, components, scalars)
+    arguments = [f"{llvm_type(p.dtype, lanes)} {p.text}" for p in components]
     called = ir.value(f"call {{ {scalars} }} @{name}({', '.join([*arguments, f'i64 {valid}'])})")
     return tuple(
         Packet(ir.value(f"extractvalue {{ {scalars} }} {called}, {i}"), dtype, 1)
@@ -34,12 +32,14 @@ def reduce_lanes(ir: SimdEmitter, fold: Fold, components: Accumulator, valid: st
 
 
 def _lanes_function(
-    ir: SimdEmitter, name: str, kind: str, dtypes: Sequence[np.dtype], scalars: str
+    ir: SimdEmitter, name: str, kind: str, packets: Accumulator, scalars: str
 ) -> str:
     inner = SimdEmitter(baseline=ir.baseline)
     inner.declarations, inner.globals, inner.functions = ir.declarations, ir.globals, ir.functions
-    components = tuple(Packet(f"%part{i}", dtype, LANES) for i, dtype in enumerate(dtypes))
-    is_full = inner.value(f"icmp eq i64 %valid, {LANES}")
+    components = tuple(
+        Packet(f"%part{i}", packet.dtype, packet.lanes) for i, packet in enumerate(packets)
+    )
+    is_full = inner.value(f"icmp eq i64 %valid, {packets[0].lanes}")
     inner.line(f"br i1 {is_full}, label %full, label %ragged")
     for label, valid in (("full", None), ("ragged", "%valid")):
         inner.label(label)
@@ -48,7 +48,7 @@ def _lanes_function(
             value = f"{llvm_type(packet.dtype, 1)} {packet.text}"
             result = inner.value(f"insertvalue {{ {scalars} }} {result}, {value}, {i}")
         inner.line(f"ret {{ {scalars} }} {result}")
-    parameters = [f"{llvm_type(dtype, LANES)} %part{i}" for i, dtype in enumerate(dtypes)]
+    parameters = [f"{llvm_type(p.dtype, p.lanes)} {p.text}" for p in components]
     signature = f"{name}({', '.join([*parameters, 'i64 %valid'])})"
     head = f"define internal {{ {scalars} }} @{signature} noinline"
     return f"{head} {{\nentry:\n{inner}\n}}"
@@ -58,7 +58,7 @@ def _reduce_by_halves(
     ir: SimdEmitter, kind: str, components: Accumulator, valid: str | None
 ) -> Accumulator:
     """Fold lanes; if not all are valid, a lane without a partner is unchanged."""
-    half = LANES // 2
+    half = components[0].lanes // 2
     while half:
         low = tuple(_slice_lanes(ir, packet, 0, half) for packet in components)
         high = tuple(_slice_lanes(ir, packet, half, half) for packet in components)

@@ -37,7 +37,7 @@ def int_max(ir: SimdEmitter, x: str, y: str | int) -> str:
 
 
 def for_range(
-    ir: SimdEmitter, begin: str, end: str, step: int | str, body: Callable[[str], None]
+    ir: SimdEmitter, begin: str, end: str, step: int | str, body: Callable[[str], object]
 ) -> None:
     """Emit a loop over begin, begin + step, ... below end; `body` gets the index."""
     name = ir.name()[1:]

@@ -20,6 +20,7 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tenfold.codegen.llvm import (
@@ -45,6 +46,7 @@ __all__ = ["Kernel", "KernelStore", "render"]
 
 UNIT_EMITTERS = {
     KernelForm.ROW: reduce_inner.unit,
+    KernelForm.SHORT_ROW: reduce_inner.short_unit,
     KernelForm.SPLIT: reduce_inner.split_unit,
     KernelForm.COLUMN: reduce_outer.unit,
     KernelForm.SEARCH: search.unit,
@@ -74,21 +76,27 @@ AUXILIARY_UNITS = {
 def render(kernel: Kernel, simd: Simd) -> str:
     """Return the text of a kernel's module, for these vector instructions."""
     description = "".join([f"; {line}\n" for line in str(kernel).splitlines()])
-    if not FORMULAS.keys().isdisjoint([instruction.name for instruction in kernel.body]):
-        kernel = _expand_formulas(kernel)
+    kernel = with_formulas(kernel)
     ir = SimdEmitter(baseline=not simd.fma, masks=simd.masked_bytes)
-    functions = [_function(name, kernel, ir) for name in kernel.functions]
-    constants = [
-        f"{name} = private unnamed_addr constant {content}" for name, content in ir.globals.items()
-    ]
-    sections = [*constants, *ir.functions.values(), *functions, *ir.declarations.values()]
+    sections = sections_of(ir, [_function(name, kernel, ir) for name in kernel.functions])
     metadata = ["!0 = !{i32 1}"]
     if kernel.form is KernelForm.SEGMENTS:
         metadata += ["!1 = distinct !{!1, !2}", '!2 = !{!"llvm.loop.unroll.count", i32 2}']
     return description + "\n".join([*sections, *metadata, ""])
 
 
-def _expand_formulas(kernel: Kernel) -> Kernel:
+def sections_of(ir: SimdEmitter, functions: Sequence[str]) -> list[str]:
+    """Return the parts of a module of these functions, with all that they refer to."""
+    constants = [
+        f"{name} = private unnamed_addr constant {content}" for name, content in ir.globals.items()
+    ]
+    return [*constants, *ir.functions.values(), *functions, *ir.declarations.values()]
+
+
+def with_formulas(kernel: Kernel) -> Kernel:
+    """Return a kernel with formulas in place of elementary functions."""
+    if FORMULAS.keys().isdisjoint([instruction.name for instruction in kernel.body]):
+        return kernel
     body = Body()
     body.instructions = list(kernel.body)
     expanded, positions = expand_formulas(body, range(len(kernel.body)))

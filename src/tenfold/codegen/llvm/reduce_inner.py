@@ -65,6 +65,33 @@ def unit(emitter: FunctionEmitter, number: str) -> None:
         finish_pass(emitter, pass_)
 
 
+def short_unit(emitter: FunctionEmitter, number: str) -> None:
+    """Emit a unit of work: all passes of a row that is one packet, whose elements stay in
+    registers.
+    """
+    kernel, ir = emitter.kernel, emitter.ir
+    emitter.set_indices(number, kernel.axes - 1)
+    begin_row(emitter)
+    length = emitter.length(kernel.axes - 1) if kernel.masked else str(kernel.lanes)
+    mask = emitter.mask("0", length) if kernel.masked else None
+    elements: dict[int, Packet] = {}
+    for pass_ in range(kernel.passes):
+        stores, targets = pass_elements(kernel, pass_)
+        elements.update(emitter.uniform_values)
+        emitter.compute(targets, elements, "0", mask)
+        emitter.store(stores, elements, "0", mask)
+        folds = folds_of_pass(kernel, pass_)
+        for fold in folds:
+            packets = [elements[i] for i in fold.inputs]
+            parts = tuple(
+                Packet(ir.broadcast(packet, kernel.lanes), packet.dtype, kernel.lanes)
+                for packet in packets
+            )
+            _bind_results(emitter, fold, reduce_lanes(ir, fold, parts, length))
+        if folds:
+            finish_pass(emitter, pass_)
+
+
 def split_unit(emitter: FunctionEmitter, number: str) -> None:
     """Emit a unit of work: some blocks of a row, whose totals are stored for `finish`."""
     kernel, ir = emitter.kernel, emitter.ir

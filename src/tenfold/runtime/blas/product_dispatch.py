@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from tenfold import _native
 from tenfold.codegen.gemm.blas_call import PANEL, BlasGemm
 from tenfold.codegen.gemm.blocked import BlockedGemm
 from tenfold.codegen.gemm.dot import DotProduct
@@ -29,7 +30,12 @@ from tenfold.codegen.gemm.emitter import Arithmetic, addend_sizes
 from tenfold.codegen.gemm.register_tile import RegisterTile
 from tenfold.codegen.gemm.small import SmallGemm
 from tenfold.codegen.gemm.syrk_trmm import SyrkTrmm
+from tenfold.codegen.simt.thread_gemm import ThreadGemm
+from tenfold.codegen.simt.thread_product import ThreadProduct
+from tenfold.codegen.simt.warp_dot import WarpDot
+from tenfold.codegen.simt.words import BLOCK_THREADS, WARP
 from tenfold.core.symbolic.sym_int import largest
+from tenfold.ops.syrk import OPPOSITE_TRIANGLE, transposed_half, triangular_operand
 from tenfold.runtime.blas import routines
 from tenfold.schedule.product_choice import (
     blas_conjugation,
@@ -43,7 +49,7 @@ from tenfold.schedule.product_forms import (
 )
 from tenfold.schedule.target import DEFAULT
 
-ProductKernel = SmallGemm | BlockedGemm | DotProduct | BlasGemm
+ProductKernel = SmallGemm | BlockedGemm | DotProduct | BlasGemm | ThreadGemm | WarpDot
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,7 @@ class ProductStep:
         """Further buffers: library functions, to be launched in `routines.limited_threads()`."""
         if isinstance(self.kernel, BlasGemm):
             return (routines.blas_address(self.kernel.routine),)
-        return ()
+        return (_native.block_runner(),) if isinstance(self.kernel, ThreadProduct) else ()
 
     def __str__(self) -> str:
         named_sizes = zip(self.kernel.sizes, self.sizes, strict=True)
@@ -109,13 +115,19 @@ def _half_step(choice: ProductChoice) -> ProductStep:
     """Packet code for one triangle."""
     form, scaled = choice.form, choice.scaled
     assert scaled is not None, "a half is one of a scaled product"
-    tile = RegisterTile.of(form.dtype, choice.width, form.m, form.n)
-    kernel = SyrkTrmm(tile, 0, *form.conjugated, True, form.addend, half=scaled.half)
-    strides = (*form.first, *form.second, *_addend_strides(form))
-    units = kernel.units(1, form.m, form.n)
-    sizes = (form.m, form.n, form.k, *strides)
-    full_step = _step(choice, form, kernel, sizes, units, kernel.scratch)
-    order = form.k if scaled.half.startswith("first") else form.n
+    half, order = scaled.half, form.k if scaled.half.startswith("first") else form.n
+    if 1 in (form.m, form.n) and all(contiguous_along_k(form)):
+        operand, side = triangular_operand(half)
+        full_step = _dot_step(choice, OPPOSITE_TRIANGLE[side] if operand else side)
+    else:
+        if form.n == 1:
+            form, half = form.transposed, transposed_half(half)
+        tile = RegisterTile.of(form.dtype, choice.width, form.m, form.n)
+        kernel = SyrkTrmm(tile, 0, *form.conjugated, True, form.addend, half=half)
+        strides = (*form.first, *form.second, *_addend_strides(form))
+        units = kernel.units(1, form.m, form.n)
+        sizes = (form.m, form.n, form.k, *strides)
+        full_step = _step(choice, form, kernel, sizes, units, kernel.scratch)
     multiply_adds = form.multiply_adds * (order + 1) // max(1, 2 * order)
     return replace(full_step, multiply_adds=multiply_adds)
 
@@ -135,13 +147,13 @@ def _addend_strides(form: ProductForm) -> tuple[int, ...]:
     return form.third[: len(addend_sizes(form.addend))] if form.third else ()
 
 
-def _dot_step(choice: ProductChoice) -> ProductStep:
+def _dot_step(choice: ProductChoice, triangle: str = "") -> ProductStep:
     """A product with one row or column, vectorised along k."""
     contiguous, form = contiguous_along_k(choice.form), rows_into_stack(choice.form)
     axes, sums = len(form.stack.lengths), len(form.sums.lengths)
     arithmetic = Arithmetic(form.dtype, choice.width)
     flags = (*form.conjugated, sums, choice.scaled is not None, form.addend)
-    kernel = DotProduct(arithmetic, contiguous, axes, *flags)
+    kernel = DotProduct(arithmetic, contiguous, axes, *flags, triangle)
     sizes = (*_stack_sizes(form), *_sum_sizes(form), form.k, form.first[1], form.second[0])
     return _step(choice, form, kernel, sizes, form.count, 0)
 
@@ -175,11 +187,36 @@ def _blocked_step(choice: ProductChoice) -> ProductStep:
     return _step(choice, form, kernel, sizes, units, kernel.scratch)
 
 
+def _thread_step(choice: ProductChoice) -> ProductStep:
+    """Tiles by blocks of threads, for any lengths, strides and dtype."""
+    form, axes = choice.form, len(choice.form.stack.lengths)
+    flags = (*form.conjugated, choice.scaled is not None, form.addend)
+    kernel = ThreadGemm(Arithmetic(form.dtype, choice.width), axes, *flags)
+    strides = (*form.first, *form.second, *_addend_strides(form))
+    sizes = (*_stack_sizes(form), form.m, form.n, form.k, *strides)
+    units = kernel.threads(form.count, form.m, form.n)
+    step = _step(choice, form, kernel, sizes, units, kernel.shared_bytes)
+    return replace(step, grain=BLOCK_THREADS)
+
+
+def _warp_step(choice: ProductChoice) -> ProductStep:
+    """A product with one row or column: a warp for each number."""
+    contiguous, form = contiguous_along_k(choice.form), rows_into_stack(choice.form)
+    flags = (*form.conjugated, choice.scaled is not None, form.addend)
+    arithmetic, axes = Arithmetic(form.dtype, choice.width), len(form.stack.lengths)
+    kernel = WarpDot(arithmetic, axes, *flags, contiguous)
+    sizes = (*_stack_sizes(form), form.k, form.first[1], form.second[0], form.count)
+    step = _step(choice, form, kernel, sizes, form.count * WARP, 0)
+    return replace(step, grain=BLOCK_THREADS)
+
+
 KERNELS: Mapping[str, Callable[[ProductChoice], ProductStep]] = {
     "small": _small_step,
     "dot": _dot_step,
     "half": _half_step,
     "blocked": _blocked_step,
+    "threads": _thread_step,
+    "warps": _warp_step,
 }
 """The generated kernels; every other routine is one of BLAS."""
 

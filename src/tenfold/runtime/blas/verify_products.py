@@ -33,6 +33,8 @@ from tenfold.codegen.gemm.blocked import BlockedGemm
 from tenfold.codegen.gemm.dot import DotProduct
 from tenfold.codegen.gemm.small import SmallGemm
 from tenfold.codegen.gemm.syrk_trmm import SyrkTrmm
+from tenfold.codegen.simt.thread_gemm import ThreadGemm
+from tenfold.codegen.simt.warp_dot import WarpDot
 from tenfold.core.shape_rules import product
 from tenfold.core.strided_overlap import StridedRegion
 from tenfold.errors import VerifyError
@@ -79,7 +81,8 @@ def verify_product(
         _refuse_scratch(step, kernel)
     counts = [axis[0] for axis in (*sizes.stack, *sizes.sums)]
     multiply_adds = product(counts) * sizes.m * sizes.n * sizes.k
-    if not isinstance(kernel, SyrkTrmm) and step.multiply_adds != multiply_adds:
+    is_half = isinstance(kernel, SyrkTrmm) or (isinstance(kernel, DotProduct) and kernel.triangle)
+    if not is_half and step.multiply_adds != multiply_adds:
         raise _verify_error(
             step, f"{step.multiply_adds} multiply-adds, its loops have {multiply_adds}"
         )
@@ -116,10 +119,11 @@ def _parse_sizes(step: ProductStep) -> LaunchSizes:
     stack = axes(kernel.axes, 3 + added)
     sums = axes(kernel.sums, 3) if isinstance(kernel, (BlockedGemm, DotProduct)) else []
     count = product(axis[0] for axis in stack)
-    if isinstance(kernel, DotProduct):
-        k, first_stride, second_stride = sizes
+    if isinstance(kernel, (DotProduct, WarpDot)):
+        k, first_stride, second_stride, *_ = sizes
         first, second = (0, first_stride), (second_stride, 0)
-        return LaunchSizes(stack, sums, 1, 1, k, first, second, (0, 0), count)
+        units = count * (32 if isinstance(kernel, WarpDot) else 1)
+        return LaunchSizes(stack, sums, 1, 1, k, first, second, (0, 0), units)
     if isinstance(kernel, BlasGemm):
         m, n, k, *leading, panel = [*sizes[:5], sizes[-1]]
         third = (sizes[5], sizes[6]) if added else (0, 0)
@@ -133,16 +137,18 @@ def _parse_sizes(step: ProductStep) -> LaunchSizes:
         (m, k, n), units = kernel.lengths, count
     else:
         m, n, k = (sizes.pop(0) for _ in range(3))
-        tile = kernel.tile
-        units = count * -(-m // tile.block) * -(-n // tile.columns)
+        rows, columns, threads = 64, 64, 256
+        if not isinstance(kernel, ThreadGemm):
+            rows, columns, threads = kernel.tile.block, kernel.tile.columns, 1
+        units = count * -(-m // rows) * -(-n // columns) * threads
     row1, column1, row2, column2, *addend = sizes
     third_row, third_column = (*addend, _itemsize(kernel))[:2] if addend else (0, 0)
     third = third_row, third_column
     return LaunchSizes(stack, sums, m, n, k, (row1, column1), (row2, column2), third, units)
 
 
-def _itemsize(kernel: SmallGemm | BlockedGemm) -> int:
-    arithmetic = kernel.arithmetic if isinstance(kernel, SmallGemm) else kernel.tile.arithmetic
+def _itemsize(kernel: SmallGemm | BlockedGemm | ThreadGemm) -> int:
+    arithmetic = kernel.tile.arithmetic if isinstance(kernel, BlockedGemm) else kernel.arithmetic
     return arithmetic.dtype.itemsize
 
 

@@ -1,0 +1,111 @@
+"""Chunk outputs: where the rows of results go, and the arrays that the caller gets.
+
+Takes the results of a plan and the caller's `out`: an ndarray, a memory map, an array of zarr or
+h5py for each result that comes in rows, or None. Without one the rows are joined in memory.
+
+>>> target = np.zeros(3)
+>>> Output(target, 0).write(1, np.asarray([5.0, 6.0]))
+>>> target.tolist()
+[0.0, 5.0, 6.0]
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Type
+from tenfold.core.pytree import TreeDef, flatten
+from tenfold.errors import DTypeError, ShapeError, raise_if_failed
+from tenfold.interop.asarray import asarray
+from tenfold.out_of_core.chunk_plan import ChunkPlan, Piece
+from tenfold.runtime.result_memory import results_refusal
+
+
+class Output:
+    """The target of the rows of one result."""
+
+    def __init__(self, target: Any, axis: int) -> None:
+        self.target, self.axis = target, axis
+        self.lock = threading.Lock()
+        """Held while rows are written to a target whose chunks they may share."""
+
+    def write(self, begin: int, value: np.ndarray) -> None:
+        """Write rows from `begin` on."""
+        end = begin + value.shape[self.axis]
+        key = (*(slice(None),) * self.axis, slice(begin, end))
+        if isinstance(self.target, np.ndarray):
+            self.target[key] = value
+            return
+        with self.lock:
+            self.target[key] = value
+
+
+class Outputs:
+    """The targets of all results of a plan."""
+
+    def __init__(self, plan: ChunkPlan, structure: TreeDef, out: Any) -> None:
+        self.plan, self.structure = plan, structure
+        self.given = given_targets(out, structure)
+        self.targets: dict[int, Output] = {}
+        types = [plan.graph.nodes[at].type for at in plan.graph.outputs]
+        missing = 0
+        for at, (target, type_) in enumerate(zip(self.given, types, strict=True)):
+            if target is not None:
+                _check_target(target, type_)
+            elif plan.axes[plan.graph.outputs[at]] is not None:
+                missing += type_.size * type_.dtype.itemsize
+        raise_if_failed(results_refusal("tn.blockwise", missing))
+        for at, (target, type_) in enumerate(zip(self.given, types, strict=True)):
+            axis = plan.axes[plan.graph.outputs[at]]
+            if axis is not None:
+                target = np.empty(type_.shape, type_.dtype) if target is None else target
+                self.targets[at] = Output(target, axis)
+
+    def write(self, piece: Piece) -> None:
+        """Write the rows of a result."""
+        self.targets[piece.output].write(piece.begin, piece.value)
+
+    def results(self, values: Sequence[np.ndarray | None]) -> list[Any]:
+        """Return the targets, and for results that are whole their values."""
+        results: list[Any] = []
+        for at, value in enumerate(values):
+            target = self.given[at]
+            if value is not None and target is not None:
+                target[...] = value
+            joined = self.targets[at].target if value is None else value
+            results.append(asarray(joined, copy=False) if target is None else target)
+        return results
+
+
+def given_targets(out: Any, structure: TreeDef) -> list[Any]:
+    """Return the target of each result; None for one that is to be in memory."""
+    if out is None:
+        return [None] * structure.leaves
+    if structure.type is None:
+        return [out]
+    leaves = _leaves_with_none(out)
+    if len(leaves) != structure.leaves:
+        rule = f"out has {len(leaves)} arrays for {structure.leaves} results"
+        remedy = "give one for each result, None for one that is to be in memory"
+        raise ShapeError("tn.blockwise", rule, remedy=remedy)
+    return leaves
+
+
+def _leaves_with_none(out: Any) -> list[Any]:
+    if isinstance(out, (tuple, list)):
+        return [leaf for part in out for leaf in ([None] if part is None else flatten(part)[0])]
+    return list(flatten(out)[0])
+
+
+def _check_target(target: Any, type_: Type) -> None:
+    shape, dtype = tuple(target.shape), np.dtype(target.dtype)
+    if shape != type_.shape:
+        rule = f"out has shape {shape}, the result has {type_.shape}"
+        raise ShapeError("tn.blockwise", rule, remedy="create out with the shape of the result")
+    if not np.can_cast(type_.dtype, dtype, "same_kind"):
+        rule = f"out of {dtype} cannot hold a result of {type_.dtype}"
+        raise DTypeError("tn.blockwise", rule, remedy="create out with the dtype of the result")

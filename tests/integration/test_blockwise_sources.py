@@ -1,0 +1,55 @@
+"""`tn.blockwise` reads and writes arrays of zarr, h5py and Dask."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+
+X = np.random.default_rng(1).normal(size=(230, 3))
+
+
+def library(name: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip(name)
+
+
+def standardize(x: Any) -> Any:
+    return (x - tn.mean(x, axis=0)) / tn.std(x, axis=0)
+
+
+EXPECTED = (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_zarr_is_read_and_written_by_its_chunks(version: int, tmp_path: Path) -> None:
+    zarr = library("zarr")
+    options = {"shape": X.shape, "chunks": (50, 2), "dtype": "f8", "zarr_format": version}
+    source = zarr.create_array(str(tmp_path / "x"), **options)
+    target = zarr.create_array(str(tmp_path / "y"), **options)
+    source[...] = X
+    text = tn.blockwise(standardize, source, explain=True)
+    assert "over 1 chunk of 230 rows" in text or "chunks of 50 rows" in text
+    assert tn.blockwise(standardize, source, out=target, chunk=40) is target
+    np.testing.assert_allclose(target[...], EXPECTED)
+
+
+def test_hdf5_is_read_and_written(tmp_path: Path) -> None:
+    h5py = library("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        source = file.create_dataset("x", data=X, chunks=(64, 3))
+        target = file.create_dataset("y", X.shape, "f8")
+        tn.blockwise(standardize, source, out=target, chunk=64)
+        np.testing.assert_allclose(target[...], EXPECTED)
+
+
+def test_dask_array_is_a_source() -> None:
+    dask = library("dask.array")
+    result = tn.blockwise(standardize, dask.from_array(X, chunks=(60, 3)))
+    np.testing.assert_allclose(result, EXPECTED)
