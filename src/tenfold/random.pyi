@@ -10,6 +10,7 @@ from typing import Any
 import builtins
 
 from tenfold.namespace.random_generator import Generator as Generator
+from tenfold.namespace.random_generator import NumpyDraws as NumpyDraws
 from tenfold.namespace.random_generator import default_rng as default_rng
 def chisquare(key: int | Array, draw: int | Array, /, df: float | Array | Sequence[float], size: int | Shape | None = ...) -> Array:
     """Return numbers of the chi-square distribution with `df` degrees of freedom."""

@@ -48,6 +48,7 @@ def results_of(tree: Any) -> list[np.ndarray]:
     return [np.array(x) for x in arrays]
 
 
+@pytest.mark.filterwarnings("ignore:.* runs untraced:tenfold.errors.FallbackWarning")
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "dtype", ["float64", "int32", "complex64", "bool", "float16", "bfloat16", "uint8"]

@@ -26,7 +26,7 @@ from tenfold.errors import UnsupportedError, message
 from tenfold.interop.asarray import asarray
 from tenfold.namespace.absent import missing_generator_attribute
 from tenfold.namespace.draw_counter import DRAW_BITS, NORMAL, UNIT, DrawCounter
-from tenfold.namespace.numpy_draws import NumpyDraws
+from tenfold.namespace.numpy_draws import NumpyDraws as NumpyDraws
 from tenfold.ops import composite_distributions as composite
 from tenfold.ops import distributions, permutations
 from tenfold.ops import random as draws
@@ -384,5 +384,9 @@ def default_rng(seed: Any = None) -> Generator | NumpyDraws:
     return seed if isinstance(seed, (Generator, NumpyDraws)) else Generator(seed)
 
 
-GENERATOR_API: dict[str, Any] = {"Generator": Generator, "default_rng": default_rng}
+GENERATOR_API: dict[str, Any] = {
+    "Generator": Generator,
+    "NumpyDraws": NumpyDraws,
+    "default_rng": default_rng,
+}
 """The names of `tn.random` that are not operations."""

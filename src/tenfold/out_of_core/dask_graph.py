@@ -43,6 +43,7 @@ from tenfold.out_of_core.chunk_sources import is_source, read
 from tenfold.out_of_core.cut_rows import ReadRange, cut
 from tenfold.out_of_core.plan_text import plan_text
 from tenfold.out_of_core.trace_plan import TracedPlan, trace_plan
+from tenfold.storage import dense
 
 MERGED = 16
 """Neighbouring partial results that one task merges."""
@@ -296,7 +297,7 @@ def _restore_plan(
 ) -> ChunkPlan:
     restored = restore_nodes(columns, origins)
     graph = Graph.of([_native.node_of(restored[at]) for at in outputs])
-    unused = _native.placeholder(Type((0,), np.dtype(bool), "cpu"))
+    unused = _native.placeholder(Type((0,), np.dtype(bool), dense.HOST))
     sources = [_native.node_of(unused)] * (1 + max(numbers, default=-1))
     all_axes = [0] * len(sources)
     for at, number, axis in zip(inputs, numbers, axes, strict=True):

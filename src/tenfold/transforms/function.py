@@ -165,7 +165,8 @@ class Function:
         self._page = getattr(function, "__module__", None) or ""
         self._family = object()  # shared by the ops of all traces
         self._traces = TraceCache()
-        self._warned = False
+        self._asks: str | None = None
+        """Where it first asked for a value; "" once a call has warned of it."""
         self._tracing: set[tuple[int, Hashable]] = (
             set()
         )  # by thread: several threads may trace it at once
@@ -313,8 +314,8 @@ class Function:
         try:
             trace = trace_function(self.function, leaves, structure)
         except NeedsValues as error:
-            if outer is None and not error.assigned:
-                self._warn_untraced(error)
+            if not error.assigned and self._asks is None:
+                self._asks = line_of(error.__cause__) if error.__cause__ else self.name
             return NeedsValues
         finally:
             self._tracing.remove(active_key)
@@ -325,20 +326,19 @@ class Function:
         callee = Callee(trace.subgraph, self._page, self._family)
         return CachedTrace(trace, callee, [], (structure, constants))
 
-    def _warn_untraced(self, error: NeedsValues) -> None:
+    def _warn_untraced(self) -> None:
         """Warn once that the function runs untraced, and say where it asks for a value."""
-        if self._warned:
-            return
-        self._warned = True
-        place = line_of(error.__cause__) if error.__cause__ else self.name
+        place, self._asks = self._asks, ""
         text = (
             f"{self.name} runs untraced: {place} asks for a value of an array; "
             "choose with tn.where or tn.cond, repeat with tn.while_loop, or leave out @tn.function"
         )
-        warnings.warn(text, FallbackWarning, stacklevel=5)
+        warnings.warn(text, FallbackWarning, stacklevel=4)
 
     def _call_untraced(self, leaves: list[Any], structure: TreeDef) -> Any:
         """Run the Python function on copies of the Arrays, which it may assign to."""
+        if self._asks and TRACE.get() is None:
+            self._warn_untraced()
         copied_leaves = [
             _native.array_of(_native.node_of(leaf)) if isinstance(leaf, Array) else leaf
             for leaf in leaves
