@@ -223,6 +223,7 @@ def test_whatever_keeps_answers_is_in_the_list() -> None:
     tables = {
         "cli/warming.py",  # a command's own
         "runtime/blas/routines.py",  # routines of a library
+        "jit/ptx.py",  # processors of NVIDIA by their names
         "jit/target_key.py",  # processors by their names in the settings
         "runtime/lapack/drivers.py",
         "jit/llvm_bindings.py",  # no arguments

@@ -275,7 +275,7 @@ def test_flush_without_hold_takes_ready_members_along() -> None:
             assert gate.wait(30)
             return 0.0
 
-    with tn.Engine(threads=1, batch_wait=60) as engine:
+    with tn.Engine(threads=1, batch_wait=1) as engine:
         busy = engine.push(Wait())
         handles = [engine.push(doubled, float(x)) for x in range(5)]
         gate.set()

@@ -205,6 +205,7 @@ def test_errors_name_the_function_and_the_push(engine: tn.Engine) -> None:
         engine.push(cell, VALUES[0])
 
 
+@pytest.mark.filterwarnings("ignore:.* runs untraced:tenfold.errors.FallbackWarning")
 def test_a_function_that_asks_for_values_runs_as_it_is_written(engine: tn.Engine) -> None:
     @tn.function
     def decided(x: tn.Array) -> tn.Array:

@@ -407,7 +407,7 @@ def an_index_from_a_float() -> None:
     TypeError,
     "unhashable type: 'tenfold.Array'",
     operands=0,
-    remedy=False,
+    remedy=True,
 )
 def an_array_as_a_key() -> None:
     {tn.zeros(3): 1}

@@ -313,6 +313,7 @@ def test_loaded_function_is_traced_mapped_differentiated_and_saved(tmp_path: Pat
     assert tn.load_function(tmp_path / "again.tn")(x[0]).item() == f(x[0]).item()
 
 
+@pytest.mark.usefixtures("fused_multiply_add")
 def test_calls_of_a_loaded_function_are_pushed_and_batched(tmp_path: Path) -> None:
     python = tn.function(lambda x: tn.tanh(W @ x) * 2 + x)
     python.save(tmp_path / "f.tn", tn.ones(3))

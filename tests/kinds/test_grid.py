@@ -152,6 +152,7 @@ def dense_of(x: Any) -> np.ndarray:
     return np.asarray(x.to_dense())
 
 
+@pytest.mark.filterwarnings("ignore:.* runs untraced:tenfold.errors.FallbackWarning")
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", MODES)

@@ -149,6 +149,7 @@ def test_threads_take_different_draws() -> None:
     assert sorted(taken) == [start + i for i in range(8000)]
 
 
+@pytest.mark.filterwarnings("ignore:.* runs untraced:tenfold.errors.FallbackWarning")
 def test_traced_function_with_a_generator_draws_anew_at_each_call() -> None:
     rng, twin = tn.random.default_rng(1), tn.random.default_rng(1)
     noisy = tn.function(lambda x: x + rng.random(3))
