@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,6 +35,18 @@ def test_options_of_a_block_or_of_a_function_do_not_warn() -> None:
     def never_called() -> None: ...
 
     del never_called
+    tn.options()
+
+
+def test_options_of_a_function_that_goes_on_after_its_call_are_refused() -> None:
+    async def waits() -> None: ...
+
+    def yields() -> Any:
+        yield
+
+    for function in (waits, yields):
+        with pytest.raises(TypeError, match="in it"):
+            tn.options(threads=1)(function)
 
 
 def test_function_that_asks_for_a_value_warns_once_and_names_the_line() -> None:
@@ -77,6 +90,8 @@ class TestHandles:
                 handle.add_done_callback(note)
                 assert not seen
             assert called.wait(10)
+            with pytest.raises(TypeError, match="add_done_callback: None is not callable"):
+                handle.add_done_callback(None)  # type: ignore[arg-type]
             handle.get()
             handle.add_done_callback(note)
         assert seen == [handle, handle]

@@ -126,6 +126,12 @@ PyObject* call_when_settled(PyObject* self, PyObject* function) {
 
 // add_done_callback(function): function(handle) by a worker, or here where it is settled by now.
 PyObject* add_done_callback(PyObject* self, PyObject* function) {
+    if (!PyCallable_Check(function)) {
+        PyErr_Format(PyExc_TypeError,
+                     "add_done_callback: %R is not callable\n  remedy: give a function of a handle",
+                     function);
+        return nullptr;
+    }
     return to_python_error([&]() -> PyObject* {
         nb::object call = nb::module_::import_("functools")
                               .attr("partial")(nb::handle(function), nb::handle(self));
@@ -133,12 +139,15 @@ PyObject* add_done_callback(PyObject* self, PyObject* function) {
         if (!waits) return nullptr;
         bool is_settled = waits == Py_False;
         Py_DECREF(waits);
-        if (is_settled) call();
+        if (!is_settled) Py_RETURN_NONE;
+        PyObject* returned = PyObject_CallNoArgs(call.ptr());
+        if (!returned) PyErr_WriteUnraisable(function); // as on a worker
+        Py_XDECREF(returned);
         Py_RETURN_NONE;
     });
 }
 
-PyObject* refuse_array(PyObject*, PyObject*) {
+PyObject* refuse_array(PyObject*, PyObject*, PyObject*) {
     PyErr_SetString(PyExc_TypeError,
                     "a handle is a future value, not an array\n  remedy: write handle.get()");
     return nullptr;
@@ -216,7 +225,8 @@ PyMethodDef methods[] = {
     {"add_done_callback", add_done_callback, METH_O,
      "add_done_callback($self, function, /)\n--\n\n"
      "Call `function(handle)` on a worker once the value or an error is there, or at once."},
-    {"__array__", reinterpret_cast<PyCFunction>(refuse_array), METH_VARARGS, nullptr},
+    {"__array__", reinterpret_cast<PyCFunction>(refuse_array), METH_VARARGS | METH_KEYWORDS,
+     nullptr},
     {"_call_when_settled", call_when_settled, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

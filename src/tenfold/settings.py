@@ -12,6 +12,7 @@ False
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import warnings
@@ -27,7 +28,7 @@ from typing import Any
 from tenfold import _native
 from tenfold._native import Scope
 from tenfold.caches import LruCache
-from tenfold.errors import DeviceError, UnsupportedError
+from tenfold.errors import DeviceError, UnsupportedError, message
 from tenfold.machine import usable_processors
 
 Value = bool | int | str
@@ -471,12 +472,18 @@ class _Options(Scope, ContextDecorator):
 
     def __call__(self, function: Any) -> Any:
         """Return the function with these options during each call."""
+        if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+            rule = f"{function.__name__} goes on after its call has returned"
+            self.used = True
+            raise TypeError(
+                message("tn.options", rule, remedy="write `with tn.options(...)` in it")
+            )
         self.used = True
         return super().__call__(function)
 
     def __del__(self) -> None:
         """Warn of options that no block had."""
-        if not getattr(self, "used", True):
+        if self.checked and not getattr(self, "used", True):
             given = ", ".join(f"{name}={value!r}" for name, value in self.checked.items())
             text = (
                 f"tn.options({given}) changes nothing by itself; write `with tn.options({given}):`"

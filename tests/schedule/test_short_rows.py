@@ -3,6 +3,8 @@ indices."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,15 @@ def test_row_is_one_packet_that_is_masked_unless_full(
 ) -> None:
     (kernel,) = kernels(tn.sum(tn.asarray(np.ones((10, length))) * 2, axis=1))
     assert (str(kernel.form), kernel.lanes, kernel.masked) == ("short row", lanes, masked)
+
+
+@pytest.mark.parametrize("fold", [tn.argmax, lambda x: tn.var(x + 1j)])
+def test_result_of_a_fold_of_several_values_is_in_the_kernel_of_the_fold(fold: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(80, 9))
+    many = tn.function(lambda x: tn.stack([fold(x[i]) * tn.arange(9.0) for i in range(80)]))
+    with tn.options(device="reference"):
+        wanted = np.asarray(tn.stack([fold(row) * tn.arange(9.0) for row in tn.asarray(x)]))
+    np.testing.assert_allclose(np.asarray(many(tn.asarray(x))), wanted, rtol=1e-13)
 
 
 def test_longer_rows_are_folded_block_by_block() -> None:

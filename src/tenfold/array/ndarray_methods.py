@@ -25,7 +25,7 @@ import numpy as np
 from tenfold._native import Array, take_place_of_view, window_of
 from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import DTYPES, kind_of
-from tenfold.errors import UnsupportedError
+from tenfold.errors import UnsupportedError, message
 from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of
 from tenfold.ops.cast import astype as cast
@@ -197,6 +197,8 @@ def view(self: Array, dtype: Any = None, type: Any = None) -> Any:
 
     A class of NumPy's, or a dtype that Arrays do not have, gives a read-only ndarray.
     """
+    if isinstance(dtype, int):
+        raise TypeError(message("view", f"{dtype} is not a dtype", remedy="write x.reshape(shape)"))
     if isinstance(dtype, builtins.type) and issubclass(dtype, (Array, np.ndarray)):
         dtype, type = None, dtype
     if type is None or issubclass(type, Array):

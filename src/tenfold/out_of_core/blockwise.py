@@ -41,7 +41,8 @@ def blockwise(
     - `chunk` is the rows of a chunk. Without it chunks follow those of the sources, and have about
       8 MiB.
     - `out` takes the results that have rows: an array for each, to which slices are assigned. Other
-      such results are joined in memory. It is returned in their place.
+      such results are joined in memory. It is returned in their place. It may be a source of which
+      each row of the result reads the same row; other memory of a source is refused.
     - `workers` is how many chunks are computed at once, by default one for each processor.
       `workers` + 1 chunks are in memory.
     - `scheduler="dask"` returns a Dask array for each result: a task for each chunk and pass, none

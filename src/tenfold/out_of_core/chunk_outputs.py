@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from tenfold._native import Type
+from tenfold._native import Array, Type
 from tenfold.core.pytree import TreeDef, flatten
-from tenfold.errors import DTypeError, ShapeError, raise_if_failed
+from tenfold.errors import AliasError, DTypeError, RunError, ShapeError, raise_if_failed
 from tenfold.interop.asarray import asarray
 from tenfold.out_of_core.chunk_plan import ChunkPlan, Piece
+from tenfold.out_of_core.shared_bytes import is_same_array, shares_bytes
 from tenfold.runtime.result_memory import results_refusal
 
 
@@ -29,9 +30,9 @@ class Output:
     """The target of the rows of one result."""
 
     def __init__(self, target: Any, axis: int) -> None:
-        self.target, self.axis = target, axis
+        self.target, self.axis, self.rows = target, axis, 0
         self.lock = threading.Lock()
-        """Held while rows are written to a target whose chunks they may share."""
+        """Held while rows are written to a target whose chunks they may share, and counted."""
 
     def write(self, begin: int, value: np.ndarray) -> None:
         """Write rows from `begin` on."""
@@ -39,9 +40,18 @@ class Output:
         key = (*(slice(None),) * self.axis, slice(begin, end))
         if isinstance(self.target, np.ndarray):
             self.target[key] = value
-            return
         with self.lock:
-            self.target[key] = value
+            if not isinstance(self.target, np.ndarray):
+                self.target[key] = value
+            self.rows += end - begin
+
+    def whole(self) -> Any:
+        """Return the target. Raises RunError unless all its rows have been written."""
+        length = self.target.shape[self.axis]
+        if self.rows != length:
+            rule = f"{self.rows} of {length} rows were written"
+            raise RunError("tn.blockwise", rule, remedy="report it, with the function")
+        return self.target
 
 
 class Outputs:
@@ -58,12 +68,30 @@ class Outputs:
                 _check_target(target, type_)
             elif plan.axes[plan.graph.outputs[at]] is not None:
                 missing += type_.size * type_.dtype.itemsize
+        _refuse_shared([target for target in self.given if target is not None])
         raise_if_failed(results_refusal("tn.blockwise", missing))
         for at, (target, type_) in enumerate(zip(self.given, types, strict=True)):
             axis = plan.axes[plan.graph.outputs[at]]
             if axis is not None:
                 target = np.empty(type_.shape, type_.dtype) if target is None else target
                 self.targets[at] = Output(target, axis)
+
+    def refuse_sources(self, sources: Sequence[Any], axes: Sequence[int]) -> None:
+        """Refuse a target that shows a source of which other rows are read after they are written.
+
+        A target that is the source itself takes each row where it was read.
+        """
+        keeps = all(pass_.keeps_rows for pass_ in self.plan.passes)
+        for at, target in enumerate(self.given):
+            for source, axis in zip(sources, axes, strict=True):
+                own = np.asarray(source) if isinstance(source, (Array, np.ndarray)) else source
+                arrays = isinstance(own, np.ndarray) and isinstance(target, np.ndarray)
+                is_same = is_same_array(own, target) if arrays else own is target
+                in_rows = keeps and at in self.targets and self.targets[at].axis == axis
+                in_place = is_same and in_rows
+                if not in_place and (is_same or (arrays and shares_bytes(own, target))):
+                    rule = "out is a source, or shares its memory, and rows of it are read later"
+                    raise AliasError("tn.blockwise", rule, remedy="write to another array")
 
     def write(self, piece: Piece) -> None:
         """Write the rows of a result."""
@@ -76,7 +104,7 @@ class Outputs:
             target = self.given[at]
             if value is not None and target is not None:
                 target[...] = value
-            joined = self.targets[at].target if value is None else value
+            joined = self.targets[at].whole() if value is None else value
             results.append(asarray(joined, copy=False) if target is None else target)
         return results
 
@@ -101,7 +129,23 @@ def _leaves_with_none(out: Any) -> list[Any]:
     return list(flatten(out)[0])
 
 
+def _refuse_shared(targets: Sequence[Any]) -> None:
+    """Refuse two results in the same memory."""
+    for at, target in enumerate(targets):
+        for other in targets[:at]:
+            arrays = isinstance(target, np.ndarray) and isinstance(other, np.ndarray)
+            if other is target or (arrays and shares_bytes(other, target)):
+                rule = "two results have one array in out"
+                raise AliasError("tn.blockwise", rule, remedy="give each its own")
+
+
 def _check_target(target: Any, type_: Type) -> None:
+    if not hasattr(target, "shape") or not hasattr(target, "__setitem__"):
+        rule = f"out is a {type(target).__name__}, to whose slices nothing can be assigned"
+        raise DTypeError("tn.blockwise", rule, remedy="give an ndarray, a memory map, zarr or h5py")
+    if isinstance(target, np.ndarray) and not target.flags.writeable:
+        rule = "out is read-only"
+        raise AliasError("tn.blockwise", rule, remedy="open it for writing, as mode='r+'")
     shape, dtype = tuple(target.shape), np.dtype(target.dtype)
     if shape != type_.shape:
         rule = f"out has shape {shape}, the result has {type_.shape}"

@@ -74,7 +74,7 @@ class ChunkPass:
 
     def reads(self, task: int) -> list[ReadRange]:
         """Return the rows that a task reads: that of a chunk, or PREPARE. Nothing is computed."""
-        if task > 0 and self._keeps_rows:
+        if task > 0 and self.keeps_rows:
             return [(source, *self.plan.chunks[task]) for source, *_ in self._first_reads]
         blocks = Blocks(None)
         builder = RowBuilder(self.plan, blocks, self.plan.known)
@@ -86,7 +86,7 @@ class ChunkPass:
         return self.reads(0)
 
     @cached_property
-    def _keeps_rows(self) -> bool:
+    def keeps_rows(self) -> bool:
         """Whether each chunk reads the rows of its own numbers: then the first one tells all."""
         plan = self.plan
         lengths = [plan.folds[at].length for at in self.folds]

@@ -223,6 +223,8 @@ def _axis_of_product(cut: CutNode) -> int | ChunkFold:
     batch_ndim = max(map(len, batch))
     places: list[int] = []
     for at, axis in cut.chunked:
+        if axis in batch[at] and cut.shapes[at][axis] == 1:
+            raise CannotCutError("its one row broadcasts")
         if axis in facts.contracted[at]:
             return contraction_fold(cut, facts.contracted, facts.contracted[at].index(axis))
         if axis in facts.free[at]:
@@ -388,8 +390,10 @@ def _member_params(cut: CutNode) -> Params | None:
             candidates.append((*params[:at], own, *params[at + 1 :]))
     length = cut.shapes[cut.chunked[0][0]][0]
     types = [_native.Type(x.type.shape[1:], x.type.dtype, x.type.device) for x in cut.node.inputs]
+    member = tuple(map(_native.placeholder, types))
     for candidate in candidates:
         try:
+            cut.op.rebound(member, candidate)  # a call tests more than the rule of shapes
             inferred = cut.op.semantics.rule(tuple(types), *candidate)
             same = batch_params(length, *candidate) == params
         except (ValueError, TypeError, IndexError):

@@ -166,6 +166,7 @@ def run_here(
     if how.explain:
         return plan_text(traced, workers)
     outputs = Outputs(traced.plan, traced.structure, out)
+    outputs.refuse_sources(traced.sources, traced.axes)
     if not how.progress:
         values = run_plan(traced, outputs, workers, lambda *_: None)
     else:

@@ -22,7 +22,9 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.core.canonical_reduction import BLOCK
 from tenfold.core.shape_rules import normalize_axis
-from tenfold.errors import DTypeError, ShapeError
+from tenfold.errors import DTypeError, ShapeError, UnsupportedError
+from tenfold.interop.asarray import asarray
+from tenfold.storage.kinds import storage_kind
 
 TARGET_BYTES = 8 << 20
 """The bytes of a chunk of all sources, where nothing else is asked for."""
@@ -51,12 +53,22 @@ def source_axes(sources: Sequence[Any], axis: Any) -> list[int | None]:
         if own is None or not is_source(source):
             result.append(None)
             continue
+        _refuse_parts(source)
         try:
             result.append(int(normalize_axis(operator.index(own), len(source.shape))))
         except TypeError:
             rule = f"axis {own!r} is not an int, None or a tuple of them"
             raise DTypeError("tn.blockwise", rule, remedy="as in axis=0") from None
     return result
+
+
+def _refuse_parts(source: Any) -> None:
+    """Refuse a source whose elements are not all that it has: a mask, or the places of elements."""
+    if isinstance(source, np.ma.MaskedArray):
+        asarray(source)  # raises, and says what to do
+    if isinstance(source, Array) and storage_kind(source) is not None:
+        rule = f"a source of {source.storage} storage has no rows in memory"
+        raise UnsupportedError("tn.blockwise", rule, remedy="pass x.to_dense()")
 
 
 def chunk_rows(
@@ -114,4 +126,10 @@ def is_memory(source: Any) -> bool:
 def read(source: Any, axis: int, begin: int, end: int) -> Any:
     """Read rows of a source: an Array or an ndarray; of memory a view."""
     part = source[(*(slice(None),) * axis, slice(begin, end))]
-    return part if isinstance(part, Array) else np.asarray(part)
+    part = part if isinstance(part, Array) else np.asarray(part)
+    shape = (*source.shape[:axis], end - begin, *source.shape[axis + 1 :])
+    if part.shape != tuple(shape) or part.dtype != source.dtype:
+        rule = f"a source gave {part.dtype}{list(part.shape)} for rows {begin} to {end}"
+        wanted = f"its shape and dtype say {np.dtype(source.dtype)}{list(shape)}"
+        raise ShapeError("tn.blockwise", f"{rule}: {wanted}", remedy="correct the source")
+    return part

@@ -40,6 +40,7 @@ from tenfold.out_of_core.chunk_plan import (
     chunk_error,
 )
 from tenfold.out_of_core.chunk_sources import is_source, read
+from tenfold.out_of_core.cut_node import with_length
 from tenfold.out_of_core.cut_rows import ReadRange, cut
 from tenfold.out_of_core.plan_text import plan_text
 from tenfold.out_of_core.trace_plan import TracedPlan, trace_plan
@@ -84,6 +85,10 @@ class Stage:
             for (source, low, high), block in there.items()
             if source == number and low < end and begin < high
         ]
+        if not parts:
+            (node,) = [at for at, source in self.plan.inputs.items() if source == number]
+            type_ = self.plan.graph.nodes[node].type
+            return np.empty(with_length(type_.shape, axis, 0), type_.dtype)
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis)
 
 

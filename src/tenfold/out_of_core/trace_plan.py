@@ -26,6 +26,7 @@ from tenfold.core.pytree import TreeDef, flatten
 from tenfold.dtypes import canonical
 from tenfold.errors import ShapeError
 from tenfold.interop.asarray import asarray
+from tenfold.ops.cast import convert
 from tenfold.out_of_core.chunk_plan import ChunkPlan, computed
 from tenfold.out_of_core.chunk_rules import has_chunk_rule
 from tenfold.out_of_core.chunk_sources import chunk_rows, is_source, source_axes
@@ -113,13 +114,25 @@ def inlined(graph: Graph, inputs: Sequence[Node]) -> tuple[Graph, Sequence[Node]
             if not _is_replaced(node):
                 return rebuild_with_origin(node, operands)
             if node.op.semantics.body is None:
-                return node.op.transforms.expression(*operands, *node.params)
+                return _expanded(node, operands)
             results = node.op.semantics.body.apply(operands)
             return results if len(results) > 1 else results[0]
 
         results = interpret(graph, environment, rule)
         graph = Graph.of([_native.node_of(x) for x in results])
     return graph, inputs
+
+
+def _expanded(node: Node, operands: Sequence[Any]) -> Any:
+    """Return the expression of an operation, in the dtypes in which it is computed and given."""
+    given = [
+        convert(x, dtype) if isinstance(x, Array) else x
+        for x, dtype in zip(operands, node.operands, strict=True)
+    ]
+    result = node.op.transforms.expression(*given, *node.params)
+    if isinstance(result, Array):
+        return convert(result, node.type.dtype)
+    return tuple([convert(x, type_.dtype) for x, type_ in zip(result, node.types, strict=True)])
 
 
 def _is_replaced(node: Node) -> bool:

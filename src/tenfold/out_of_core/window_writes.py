@@ -25,13 +25,12 @@ from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op
 from tenfold.core.pytree import flatten
-from tenfold.core.strided_overlap import overlap
 from tenfold.errors import UnsupportedError
-from tenfold.mutation.external_buffer import region_of
 from tenfold.out_of_core.chunk_outputs import Outputs
 from tenfold.out_of_core.chunk_plan import ChunkPlan
 from tenfold.out_of_core.chunk_scheduler import run_plan
 from tenfold.out_of_core.chunk_sources import chunk_rows
+from tenfold.out_of_core.shared_bytes import shares_bytes
 from tenfold.out_of_core.trace_plan import TracedPlan, inlined
 from tenfold.settings import get
 from tenfold.storage.dense import HOST
@@ -98,9 +97,8 @@ def write_in_parts(
     traced = expression_plan(x, min_bytes) if x.shape == written.shape else None
     if traced is None:
         return False
-    region = region_of(written)
     read = [*traced.sources, *traced.plan.known.values()]
-    if not all(overlap(region_of(values), region).disjoint for values in read):
+    if any(shares_bytes(np.asarray(values), written) for values in read):
         return False
     outputs = Outputs(traced.plan, traced.structure, PartTarget(written, write))
     run_plan(traced, outputs, int(get("threads")), lambda *_: None)

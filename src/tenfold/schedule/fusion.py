@@ -485,7 +485,8 @@ class _Fusion:
         ):
             return "it also depends on a step that depends on that kernel"  # fused: a cycle
         work = self.schedule.target.work
-        if group.weight + self._added_weight(root, group, embedding) > work.max_body_ops:
+        is_long = group.weight + self._added_weight(root, group, embedding) > work.max_body_ops
+        if is_long and not self._finishes(root, group):
             return f"a kernel has at most {work.max_body_ops} operations"
         item = self.items[root]
         if item.kind is ItemKind.FOLD and group.axis not in (None, item.axis):
@@ -508,6 +509,16 @@ class _Fusion:
             if rows <= work.unfused_rows and group.space[axis] > work.unfused_row_elements:
                 return f"{rows} long rows are split across threads instead"
         return ""
+
+    def _finishes(self, root: int, group: _OpenGroup) -> bool:
+        """Whether a root is the result of a fold of the group: it takes what cannot be stored, if
+        the fold has several accumulator values.
+        """
+        position = self.items[root].position
+        return any(
+            self.items[i].kind is ItemKind.FOLD and self.items[i].position == position
+            for i in group.roots
+        )
 
     def _added_weight(self, root: int, group: _OpenGroup, embedding: Embedding) -> int:
         """How many operations a root adds to a group, which may share some of them."""

@@ -1,0 +1,107 @@
+"""Targets that are sources, files that are mapped twice, sources that are not what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.errors import AliasError, DTypeError, RunError, ShapeError, UnsupportedError
+from tenfold.out_of_core import window_writes
+from tenfold.out_of_core.chunk_outputs import Output
+
+
+def rows() -> np.ndarray:
+    return np.arange(12.0).reshape(6, 2)
+
+
+def test_target_that_is_the_source_takes_rows_where_they_were_read() -> None:
+    x = rows()
+    wanted = x - x.mean(axis=0)
+    assert tn.blockwise(lambda a: a - tn.mean(a, axis=0), x, out=x, chunk=2) is x
+    assert np.array_equal(x, wanted)
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_target_whose_rows_are_read_later_is_refused(shift: int) -> None:
+    x = np.arange(14.0).reshape(7, 2)
+    with pytest.raises(AliasError, match="write to another array"):
+        tn.blockwise(lambda a: tn.flip(a, axis=0), x[:6], out=x[shift : 6 + shift], chunk=2)
+
+
+def test_two_results_in_one_array_are_refused() -> None:
+    out = np.zeros((6, 2))
+    with pytest.raises(AliasError, match="give each its own"):
+        tn.blockwise(lambda a: (a, a + 1), rows(), out=(out, out), chunk=2)
+
+
+def test_target_that_cannot_be_written_is_refused_before_work() -> None:
+    out = np.zeros((6, 2))
+    out.flags.writeable = False
+    with pytest.raises(AliasError, match="read-only"):
+        tn.blockwise(lambda a: a + 1, rows(), out=out)
+    with pytest.raises(DTypeError, match="out is a list"):
+        tn.blockwise(lambda a: a + 1, rows(), out=[[0]])
+
+
+def test_rows_that_nothing_wrote_are_noticed() -> None:
+    output = Output(np.zeros((4, 2)), 0)
+    output.write(0, np.ones((3, 2)))
+    with pytest.raises(RunError, match="3 of 4 rows"):
+        output.whole()
+
+
+def test_file_that_is_mapped_twice_is_one_memory(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(4000.0).reshape(2000, 2))
+    written = np.load(tmp_path / "x.npy", mmap_mode="r+")
+    read = np.load(tmp_path / "x.npy", mmap_mode="r")
+    flipped = tn.flip(tn.asarray(read), axis=0)
+    assert not window_writes.write_in_parts(flipped, written, written.__setitem__, 1)
+    elsewhere = np.zeros((2000, 2))
+    assert window_writes.write_in_parts(flipped, elsewhere, elsewhere.__setitem__, 1)
+    assert np.array_equal(elsewhere, read[::-1])
+
+
+class Wrong:
+    """A source that gives fewer rows than it is asked for."""
+
+    shape, dtype = (6, 2), np.dtype("float64")
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        return np.ones(self.shape)[key][:1]
+
+
+def test_source_that_is_not_what_it_says_is_refused() -> None:
+    with pytest.raises(RunError, match="correct the source") as caught:
+        tn.blockwise(lambda a: tn.mean(a, axis=0), Wrong(), chunk=3)
+    assert isinstance(caught.value.__cause__, ShapeError)
+    with pytest.raises(DTypeError, match="mask"):
+        tn.blockwise(tn.sum, np.ma.array([1.0, 2.0], mask=[0, 1]))
+    with pytest.raises(UnsupportedError, match="csr storage"):
+        tn.blockwise(lambda a: a * 2, tn.csr([2.0], [1], [0, 1], (1, 2)))
+
+
+@pytest.mark.parametrize("op", [tn.tril, tn.triu])
+def test_triangle_across_the_rows_is_refused_and_of_each_matrix_is_cut(op: Any) -> None:
+    with pytest.raises(UnsupportedError, match="needs all rows"):
+        tn.blockwise(op, np.ones((4, 2)), chunk=2)
+    stack = np.ones((4, 3, 3))
+    assert np.array_equal(np.asarray(tn.blockwise(op, stack, chunk=2)), np.asarray(op(stack)))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "float16", "float32"])
+@pytest.mark.parametrize("order", [0, 1, 2, 3, np.inf])
+def test_norm_over_the_rows_is_computed_in_the_dtype_of_the_norm(dtype: str, order: Any) -> None:
+    x = np.full(9, 100, dtype)
+    found = tn.blockwise(lambda a: tn.linalg.vector_norm(a, ord=order), x, chunk=4)
+    wanted = tn.linalg.vector_norm(tn.asarray(x), ord=order)
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=1e-3)
+
+
+def test_product_whose_one_row_broadcasts_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="its one row broadcasts"):
+        tn.blockwise(lambda a: a @ tn.ones((5, 3, 2)), np.ones((1, 2, 3)))
