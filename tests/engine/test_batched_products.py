@@ -130,6 +130,7 @@ def test_transposed_factors_among_others(engine: tn.Engine, form: str) -> None:
         np.testing.assert_allclose(np.asarray(handle.get()), expected, 1e-12, 1e-11)
 
 
+@pytest.mark.cpu
 def test_products_by_blas_need_no_gil() -> None:
     """With registers of 16 bytes products from 32^3 multiply-adds on are calls of BLAS."""
     program = """

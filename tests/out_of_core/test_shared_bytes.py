@@ -105,3 +105,25 @@ def test_norm_over_the_rows_is_computed_in_the_dtype_of_the_norm(dtype: str, ord
 def test_product_whose_one_row_broadcasts_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="its one row broadcasts"):
         tn.blockwise(lambda a: a @ tn.ones((5, 3, 2)), np.ones((1, 2, 3)))
+
+
+def test_empty_sources_are_checked_as_others_are() -> None:
+    empty = np.zeros((0, 3))
+    for wrong in ({"chunk": 0}, {"axis": 7}, {"out": np.zeros((1, 3))}):
+        with pytest.raises((ShapeError, IndexError, ValueError)):
+            tn.blockwise(lambda a: a * 2, empty, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(ShapeError, match="rows along their axes"):
+        tn.blockwise(lambda a, b: tn.sum(a), empty, np.zeros((4, 3)))
+    with pytest.raises(DTypeError, match="cannot hold"):
+        tn.blockwise(lambda a: a * 2, empty, out=np.zeros((0, 3), np.int64))
+    assert "no pass" in tn.blockwise(lambda a: a * 2, empty, explain=True)
+
+
+def test_targets_of_named_results_are_found_by_name() -> None:
+    x, out = rows(), {"b": None, "a": np.zeros((6, 2))}
+    results = tn.blockwise(lambda a: {"a": a + 1, "b": a * 2}, x, out=out, chunk=4)
+    assert results["a"] is out["a"]
+    assert np.array_equal(out["a"], x + 1)
+    assert np.array_equal(np.asarray(results["b"]), x * 2)
+    with pytest.raises(ShapeError, match="name each result"):
+        tn.blockwise(lambda a: {"a": a}, x, out={"c": np.zeros((6, 2))})

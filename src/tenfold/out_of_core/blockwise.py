@@ -52,9 +52,9 @@ def blockwise(
 
     `function` is traced once, on placeholders of the whole sources. Where it reduces the rows, the
     parts are combined by a fixed tree: the bits are the same for any workers, and, for chunks that
-    begin at multiples of 1,024 rows, those of the reduction in memory; but products, whose parts
-    are added, and scans, whose parts get a carry. An operation that needs an earlier reduction
-    waits for another pass over the sources.
+    begin at multiples of 1,024 rows, those of the reduction in memory; but products and
+    `segment_sum`, whose parts are added, and scans, whose parts get a carry. An operation that
+    needs an earlier reduction waits for another pass over the sources.
 
     Raises UnsupportedError for a function that needs all rows at once, such as a sort along `axis`;
     ShapeError for sources of different n; MemoryError, before work starts, for results that do not

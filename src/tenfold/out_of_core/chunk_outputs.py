@@ -65,7 +65,7 @@ class Outputs:
         missing = 0
         for at, (target, type_) in enumerate(zip(self.given, types, strict=True)):
             if target is not None:
-                _check_target(target, type_)
+                check_target(target, type_)
             elif plan.axes[plan.graph.outputs[at]] is not None:
                 missing += type_.size * type_.dtype.itemsize
         _refuse_shared([target for target in self.given if target is not None])
@@ -115,6 +115,11 @@ def given_targets(out: Any, structure: TreeDef) -> list[Any]:
         return [None] * structure.leaves
     if structure.type is None:
         return [out]
+    if structure.type is dict and isinstance(out, dict):
+        if out.keys() != {*structure.keys}:
+            rule = f"out has the keys {[*out]}, the results {[*structure.keys]}"
+            raise ShapeError("tn.blockwise", rule, remedy="name each result")
+        out = [out[key] for key in structure.keys]
     leaves = _leaves_with_none(out)
     if len(leaves) != structure.leaves:
         rule = f"out has {len(leaves)} arrays for {structure.leaves} results"
@@ -139,7 +144,8 @@ def _refuse_shared(targets: Sequence[Any]) -> None:
                 raise AliasError("tn.blockwise", rule, remedy="give each its own")
 
 
-def _check_target(target: Any, type_: Type) -> None:
+def check_target(target: Any, type_: Type) -> None:
+    """Refuse a target that cannot take a result."""
     if not hasattr(target, "shape") or not hasattr(target, "__setitem__"):
         rule = f"out is a {type(target).__name__}, to whose slices nothing can be assigned"
         raise DTypeError("tn.blockwise", rule, remedy="give an ndarray, a memory map, zarr or h5py")

@@ -17,16 +17,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tenfold import _native
 from tenfold.core.pytree import flatten
 from tenfold.inspect.progress import Progress
 from tenfold.interop.asarray import asarray
 from tenfold.machine import usable_processors
-from tenfold.out_of_core.chunk_outputs import Outputs, given_targets
+from tenfold.out_of_core.chunk_outputs import Outputs, check_target, given_targets
 from tenfold.out_of_core.chunk_plan import PREPARE, ChunkPass, Partials, chunk_error
 from tenfold.out_of_core.chunk_sources import is_source, read
 from tenfold.out_of_core.dask_graph import run_on_dask
 from tenfold.out_of_core.plan_text import plan_text
-from tenfold.out_of_core.trace_plan import TracedPlan, trace_plan
+from tenfold.out_of_core.trace_plan import TracedPlan, checked_chunks, trace_plan
 from tenfold.settings import override
 
 Report = Callable[[int, int, int], None]
@@ -155,12 +156,16 @@ class _PassRun:
         return f"{text}; and of {', '.join(beyond)}" if beyond else text
 
 
+EMPTY = "blockwise: no pass, the sources have no elements"
+
+
 def run_here(
     function: Callable[..., Any], sources: Sequence[Any], axis: Any, out: Any, how: Options
 ) -> Any:
     """Run a function on threads of this process."""
     if any(0 in source.shape for source in sources if is_source(source)):
-        return _run_empty(function, sources, out)
+        checked_chunks(sources, axis, how.chunk)
+        return EMPTY if how.explain else _run_empty(function, sources, out)
     traced = trace_plan(function, sources, axis, how.chunk)
     workers = usable_processors() if how.workers is None else how.workers
     if how.explain:
@@ -190,6 +195,7 @@ def _run_empty(function: Callable[..., Any], sources: Sequence[Any], out: Any) -
     results = []
     for leaf, target in zip(leaves, targets, strict=True):
         if target is not None:
+            check_target(target, _native.node_of(asarray(leaf)).type)
             target[...] = np.asarray(leaf)
         results.append(leaf if target is None else target)
     return structure.unflatten(results)

@@ -43,7 +43,7 @@ from tenfold.out_of_core.chunk_sources import is_source, read
 from tenfold.out_of_core.cut_node import with_length
 from tenfold.out_of_core.cut_rows import ReadRange, cut
 from tenfold.out_of_core.plan_text import plan_text
-from tenfold.out_of_core.trace_plan import TracedPlan, trace_plan
+from tenfold.out_of_core.trace_plan import TracedPlan, checked_chunks, trace_plan
 from tenfold.storage import dense
 
 MERGED = 16
@@ -269,6 +269,7 @@ def run_on_dask(
         remedy = "leave out= out, and store the result: dask.array.store(result, out)"
         raise UnsupportedError("tn.blockwise", rule, remedy=remedy)
     if any(0 in source.shape for source in sources if is_source(source)):
+        checked_chunks(sources, axis, how.chunk)
         arrays = [asarray(np.asarray(x[...])) if is_source(x) else x for x in sources]
         leaves, structure = flatten(function(*arrays))
         return structure.unflatten([to_dask(leaf) for leaf in leaves])

@@ -62,14 +62,10 @@ def trace_plan(
 ) -> TracedPlan:
     """Trace a function and cut it into passes. Raises UnsupportedError where it cannot be cut."""
     checked_callable("tn.blockwise", function)
-    axes = source_axes(sources, axis)
+    axes, chunks = checked_chunks(sources, axis, chunk)
     chunked = [at for at, own in enumerate(axes) if own is not None]
-    if not chunked:
-        remedy = "give an array, a memory map, or an array of zarr, h5py or Dask, and its axis="
-        raise ShapeError("tn.blockwise", "no source is read in chunks", remedy=remedy)
     own_sources = [sources[at] for at in chunked]
     own_axes = [own for own in axes if own is not None]
-    chunks = chunk_rows(own_sources, own_axes, chunk)
     leaves = [_leaf(x, own is None) for x, own in zip(sources, axes, strict=True)]
     try:
         with override(check_nans=True):  # nodes know their lines
@@ -90,6 +86,19 @@ def trace_plan(
         own_sources,
         own_axes,
     )
+
+
+def checked_chunks(
+    sources: Sequence[Any], axis: Any, chunk: int | None
+) -> tuple[list[int | None], list[tuple[int, int]]]:
+    """Return the axis of each source, None where it comes whole, and the rows of the chunks."""
+    axes = source_axes(sources, axis)
+    chunked = [(source, own) for source, own in zip(sources, axes, strict=True) if own is not None]
+    if not chunked:
+        remedy = "give an array, a memory map, or an array of zarr, h5py or Dask, and its axis="
+        raise ShapeError("tn.blockwise", "no source is read in chunks", remedy=remedy)
+    own_sources, own_axes = zip(*chunked, strict=True)
+    return axes, chunk_rows(own_sources, own_axes, chunk)
 
 
 def _leaf(source: Any, is_whole: bool) -> Any:
