@@ -49,6 +49,7 @@ def results_of(tree: Any) -> list[np.ndarray]:
 
 
 @pytest.mark.filterwarnings("ignore:.* runs untraced:tenfold.errors.FallbackWarning")
+@pytest.mark.filterwarnings("ignore:Matrix is singular")  # of SciPy
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "dtype", ["float64", "int32", "complex64", "bool", "float16", "bfloat16", "uint8"]
