@@ -132,6 +132,7 @@ def false_promise(x: np.ndarray, structure: Structure) -> str | None:
     adjoint, diagonal = np.conj(x.swapaxes(-1, -2)), np.diagonal(x, 0, -2, -1)
     tolerance = _tolerance(x, np.abs(x).max(initial=0))
     holds: dict[Structure, Callable[[], np.ndarray]] = {
+        # the default binds the promise of each turn
         promise.structure: lambda test=promise.violations: ~test(x)  # type: ignore[misc]
         for promise in PROMISES.values()
     }

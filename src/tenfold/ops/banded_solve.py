@@ -97,6 +97,7 @@ def _banded_back(
 
 @operation(
     rule=_banded_rule,
+    # it stands below
     rebind=lambda ab, b, *n: solve_banded.signature.bind(n, ab, b),  # type: ignore[has-type]
     reference=_banded_reference,
     promotes=True,
