@@ -172,7 +172,7 @@ bool append_plain_bytes(std::string& bytes, PyObject* object) {
     };
     bool plain = object == Py_None || is_for_ever(object) || PyBool_Check(object) ||
                  PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
-                 PyUnicode_CheckExact(object) ||
+                 PyComplex_CheckExact(object) || PyUnicode_CheckExact(object) ||
                  std::find(known.begin(), known.end(), object) != known.end();
     if (!plain || encode(bytes, object, 0)) return plain;
     PyErr_Clear();

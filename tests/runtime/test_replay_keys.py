@@ -64,3 +64,14 @@ def test_array_that_is_kept_is_not_written_over_though_a_replay_wrote_over_other
             assert_equal_bits(y, (values + 1.5) * 3.25)
             if is_kept:
                 assert_equal_bits(x, values + 1.5)
+
+
+@pytest.mark.parametrize("fill", [2, True, 2.25, 0j, 2.25 - 1j])
+def test_parameters_of_every_kind_of_number_are_those_of_one_plan(fill: complex) -> None:
+    matrix = tn.asarray(np.arange(9.0).reshape(3, 3) + np.eye(3)).wait()
+    kept = []
+    for _ in range(3):
+        filled = tn.full((3, 3), fill)
+        (filled + tn.linalg.inv(matrix)).wait()
+        kept.append(_native.num_cached_plans())
+    assert kept[1] == kept[2]
