@@ -104,7 +104,9 @@ bool TierPolicy::is_cold() const {
     if (!has_assignments(graph))
         return count < (is_long(graph) ? std::min(TIERS.hot_runs_long, threshold) : threshold);
     uint16_t num_plans = hotness_of(words_ignoring_lengths(graph), structure_hotness).count;
-    if (is_large(graph)) return num_plans >= TIERS.max_new_lengths && count < 1;
+    const int doublings = num_plans / TIERS.max_new_lengths - 1;
+    if (is_large(graph))
+        return doublings >= 0 && count < 1 << std::min(doublings, int(TIERS.max_doublings));
     return count < assignment_threshold() << std::min(num_plans, TIERS.max_doublings);
 }
 

@@ -19,7 +19,8 @@ struct TierThresholds {
     // Graphs that replace a part of an array have no template. A plan takes as long as hundreds of
     // operations on few elements, and saves half of their time: from `few_elements` on average on,
     // fewer than `few_elements_factor` times as many runs are due. Each plan for other lengths
-    // doubles them. A graph of large arrays is interpreted once, after `max_new_lengths` plans.
+    // doubles them. A graph of large arrays is interpreted once, after `max_new_lengths` plans, and
+    // twice as often after as many more.
     int64_t few_elements = 4096, few_elements_factor = 16;
     uint16_t max_new_lengths = 4, max_doublings = 8;
     // Elements up to which a graph is interpreted: of its arrays; of a long graph whose runs are

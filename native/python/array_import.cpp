@@ -18,8 +18,8 @@ constexpr int NO_DTYPE = -1;
 constexpr std::size_t MAX_LEVELS = 8;
 constexpr int64_t MAX_COPIED_BYTES = 1 << 16; // NumPy copies larger ones, without the GIL
 
-Ref<Type> dense_type(std::span<const int64_t> shape, int dtype) {
-    return intern_type({shape, uint16_t(dtype), current_options().device, 0, false});
+Ref<Type> dense_type(std::span<const int64_t> shape, int dtype, uint8_t device) {
+    return intern_type({shape, uint16_t(dtype), device, 0, false});
 }
 
 // Whether all owners of an ndarray's memory that are ndarrays forbid writing, and the last one has
@@ -66,18 +66,18 @@ PyObject* root_of(PyObject* array) {
 }
 
 // Python objects keep it alive: it cannot be written any more.
-Ref<Value> shared_value(PyObject* array, int dtype) {
+Ref<Value> shared_value(PyObject* array, int dtype, uint8_t device) {
     nb::object owner;
     if (as_ndarray(root_of(array)).has(NdArray::OWNS_DATA))
         owner = nb::steal(pin_ndarray(array, resize_guards(array)));
     else // a view, since the user may assign the shape of an ndarray
         owner = nb::steal(view_ndarray(array));
-    return foreign_value(owner.ptr(), dtype, current_options().device);
+    return foreign_value(owner.ptr(), dtype, device);
 }
 
-Ref<Value> copied_value(PyObject* array, int dtype) {
+Ref<Value> copied_value(PyObject* array, int dtype, uint8_t device) {
     const NdArray& source = as_ndarray(array);
-    Ref<Type> type = dense_type({source.shape, std::size_t(source.ndim)}, dtype);
+    Ref<Type> type = dense_type({source.shape, std::size_t(source.ndim)}, dtype, device);
     if (int64_t(type->bytes()) > MAX_COPIED_BYTES) return {};
     Ref<Value> value = Value::uninitialized(type);
     if (!value) return {};
@@ -86,18 +86,37 @@ Ref<Value> copied_value(PyObject* array, int dtype) {
         std::memcpy(to, source.data, type->bytes());
     else
         copy_elements(to, *foreign_value(array, dtype, type->device));
-    count(Counter::copies);
     return value;
 }
 
 // An ndarray in a dtype of ours, in native byte order, and not of a subclass; else empty.
-Ref<Value> import_ndarray(PyObject* object, int target, bool copies) {
+Ref<Value> import_ndarray(PyObject* object, int target, bool copies, uint8_t device) {
     const NdArray& array = as_ndarray(object);
     int dtype = declared_dtype(array.dtype);
     if (dtype < 0 || (target != NO_DTYPE && target != dtype) || !array.has(NdArray::ALIGNED))
         return {};
-    if (copies || array.has(NdArray::WRITEABLE)) return copied_value(object, dtype);
-    return is_plainly_read_only(array) ? shared_value(object, dtype) : Ref<Value>();
+    if (copies || array.has(NdArray::WRITEABLE)) {
+        Ref<Value> value = copied_value(object, dtype, device);
+        if (value) count(Counter::copies);
+        return value;
+    }
+    return is_plainly_read_only(array) ? shared_value(object, dtype, device) : Ref<Value>();
+}
+
+// A number of NumPy's in a dtype of ours; else empty.
+Ref<Value> import_number(PyObject* object, int target, uint8_t device) {
+    nb::object array = nb::steal(NumpyApi::get().array_from_number(object, nullptr));
+    if (!array.is_valid()) return PyErr_Clear(), Ref<Value>(); // Python says it in full
+    int dtype = declared_dtype(as_ndarray(array.ptr()).dtype);
+    bool is_ours = dtype >= 0 && (target == NO_DTYPE || target == dtype);
+    return is_ours ? copied_value(array.ptr(), dtype, device) : Ref<Value>();
+}
+
+// What is NumPy's: empty for all else, and where Python is to look at it.
+Ref<Value> import_numpy(PyObject* object, int target, bool copies, uint8_t device) {
+    if (!device_of(device).is_host) return {};
+    if (is_plain_ndarray(object)) return import_ndarray(object, target, copies, device);
+    return is_numpy_number(object) ? import_number(object, target, device) : Ref<Value>();
 }
 
 // Nested lists of Python's bools, ints that fit int64, and floats, which are weak among Arrays
@@ -249,7 +268,7 @@ class NestedNumbers {
 };
 
 // Lists and numbers; empty for others.
-Ref<Value> import_numbers(PyObject* object, int target) {
+Ref<Value> import_numbers(PyObject* object, int target, uint8_t device) {
     NestedNumbers numbers;
     if (!numbers.parse(object)) return {};
     if (numbers.has_arrays()) {
@@ -259,7 +278,7 @@ Ref<Value> import_numbers(PyObject* object, int target) {
     }
     int dtype = target == NO_DTYPE ? numbers.dtype() : target;
     if (numbers.has_arrays() && dtype != numbers.dtype()) return {};
-    Ref<Type> type = dense_type(numbers.shape(), dtype);
+    Ref<Type> type = dense_type(numbers.shape(), dtype, device);
     if (numbers.has_arrays() && int64_t(type->bytes()) > MAX_COPIED_BYTES) return {};
     Ref<Value> value = Value::uninitialized(type);
     if (!value) return {};
@@ -276,30 +295,37 @@ int dtype_named(PyObject* object) {
     return declared_dtype(object);
 }
 
-// tn.asarray(obj, dtype=..., copy=...)
+// tn.asarray(obj, dtype=..., device=..., copy=...)
 PyObject* import_array(std::span<PyObject* const> args, std::size_t positional, PyObject* names) {
     if (positional != 1) return nullptr;
     int target = NO_DTYPE;
     bool copies = false;
+    uint8_t device = current_options().device;
     for (std::size_t i = 1; i < args.size(); ++i) {
         PyObject* name = PyTuple_GET_ITEM(names, Py_ssize_t(i - 1));
         const bool is_dtype = PyUnicode_CompareWithASCIIString(name, "dtype") == 0;
         const bool is_copy = PyUnicode_CompareWithASCIIString(name, "copy") == 0;
-        if (!is_dtype && !is_copy) return nullptr; // Python knows it, or refuses it
+        const bool is_device = PyUnicode_CompareWithASCIIString(name, "device") == 0;
+        if (!is_dtype && !is_copy && !is_device) return nullptr; // Python knows it, or refuses it
         if (args[i] == Py_None) continue;
+        if (is_device && args[i] != device_name(device)) return nullptr;
         if (is_dtype && (target = dtype_named(args[i])) < 0) return nullptr;
         if (is_copy && !(copies = args[i] == Py_True)) return nullptr;
     }
     PyObject* object = args[0];
     if (is_array(object)) return target == NO_DTYPE && !copies ? Py_NewRef(object) : nullptr;
-    if (!device_of(current_options().device).is_host) return nullptr;
-    bool is_plain = Py_TYPE(object) == NumpyApi::get().array_type;
-    Ref<Value> value =
-        is_plain ? import_ndarray(object, target, copies) : import_numbers(object, target);
+    if (!device_of(device).is_host) return nullptr;
+    Ref<Value> value = import_numpy(object, target, copies, device);
+    if (!value) value = import_numbers(object, target, device);
     return value ? new_array(value_node(std::move(value))) : nullptr;
 }
 
 } // namespace
+
+Ref<Node> node_from_numpy(PyObject* object, uint8_t device) {
+    Ref<Value> value = import_numpy(object, NO_DTYPE, false, device);
+    return value ? value_node(std::move(value)) : Ref<Node>();
+}
 
 Ref<Value> adopt_ndarray(PyObject* array, uint8_t device) {
     const PyTypeObject* plain = NumpyApi::get().array_type;

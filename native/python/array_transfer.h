@@ -34,6 +34,9 @@ PyObject* export_value(const Ref<Value>& value, PyObject* keeper);
 PyObject* pin_ndarray(PyObject* values, nb::object guards);
 PyObject* view_ndarray(PyObject* values); // read-only
 bool is_read_only_memory(PyObject* object);
+// What `asarray` makes of a small ndarray, or of a number of NumPy's, on a device; empty for all
+// else, and where Python is to look at it.
+Ref<Node> node_from_numpy(PyObject* object, uint8_t device);
 // A Value of a plain ndarray with memory of its own, which becomes read-only; else empty.
 Ref<Value> adopt_ndarray(PyObject* array, uint8_t device);
 

@@ -19,10 +19,14 @@ constexpr std::size_t MAX_CACHED_CALLS = 32, MAX_CALL_BYTES = 256; // calls, and
 
 // A bound call: its arguments, and the parameters and inputs derived from them.
 struct BoundCall {
+    struct Input {
+        std::size_t argument;
+        Ref<Node> number; // in place of an argument
+    };
     std::string call;
     std::vector<Ref<Type>> types; // keep the addresses in `call` from reuse
     Ref<Params> params;
-    std::vector<uint8_t> inputs; // which arguments
+    std::vector<Input> inputs;
 };
 
 struct FunctionCache {
@@ -67,16 +71,18 @@ using Arguments = std::span<PyObject* const>;
 // An operation on elements: its arguments are its operands. Null without an error where Python is
 // to look at them.
 PyObject* apply_elementwise(const FunctionObject& self, Arguments args) {
-    bool any_array = false;
+    PyObject* first_array = nullptr;
     for (PyObject* arg : args) {
-        if (!is_immediate(arg)) return nullptr;
-        any_array |= is_array(arg);
+        if (!is_immediate(arg) && !is_plain_ndarray(arg) && !is_numpy_number(arg)) return nullptr;
+        if (!first_array && is_array(arg)) first_array = arg;
     }
-    if (!any_array) return nullptr;
+    if (!first_array) return nullptr;
     std::array<std::optional<Operand>, MAX_OPERANDS> operands;
     std::array<Node*, MAX_OPERANDS> nodes{};
     for (std::size_t i = 0; i < args.size(); ++i) {
-        operands[i].emplace(args[i], args[0]);
+        if (!is_immediate(args[i])) // Python may look at it
+            for (std::size_t before = 0; before < i; ++before) operands[before]->retain();
+        operands[i].emplace(args[i], first_array);
         if (!(nodes[i] = operands[i]->get())) return nullptr;
     }
     return wrap_node(make_node(self.op, {nodes.data(), args.size()}, {}), args[0]);
@@ -129,15 +135,20 @@ PyObject* apply_cached(const FunctionObject& self, Arguments args, const std::st
         const BoundCall& bound = calls[slot ? slot - 1 : 0];
         std::array<Node*, MAX_ARGUMENTS> nodes{};
         for (std::size_t i = 0; i < bound.inputs.size(); ++i)
-            if (!(nodes[i] = node_of(args[bound.inputs[i]]))) return nullptr;
-        PyObject* base = bound.inputs.empty() ? nullptr : args[bound.inputs[0]];
+            if (bound.inputs[i].number)
+                nodes[i] = bound.inputs[i].number.get();
+            else if (!(nodes[i] = node_of(args[bound.inputs[i].argument])))
+                return nullptr;
+        const bool has_base = !bound.inputs.empty() && !bound.inputs[0].number;
+        PyObject* base = has_base ? args[bound.inputs[0].argument] : nullptr;
         return wrap_node(make_node(self.op, {nodes.data(), bound.inputs.size()}, bound.params),
                          base);
     }
     return nullptr;
 }
 
-// Remembers a call if its result is a node of the operation whose inputs are all its arrays.
+// Remembers a call if its result is a node of the operation whose inputs are all its arrays, and
+// numbers that follow from the others.
 void cache_call(const FunctionObject& self, Arguments args, const std::string& call,
                 PyObject* result) {
     if (!is_array(result)) return;
@@ -147,16 +158,20 @@ void cache_call(const FunctionObject& self, Arguments args, const std::string& c
     std::size_t arrays = 0;
     for (PyObject* arg : args) arrays += is_array(arg);
     for (const Ref<Node>& input : inputs_of(node)) {
+        if (input->is_scalar()) {
+            bound.inputs.push_back({0, input});
+            continue;
+        }
         auto is_this_input = [&](PyObject* arg) {
             return is_array(arg) && reinterpret_cast<ArrayObject*>(arg)->node == input.get();
         };
         auto it = std::find_if(args.begin(), args.end(), is_this_input);
         if (it == args.end() || std::find_if(it + 1, args.end(), is_this_input) != args.end())
             return; // derived from an argument, or passed twice
-        bound.inputs.push_back(uint8_t(it - args.begin()));
+        bound.inputs.push_back({std::size_t(it - args.begin()), {}});
         bound.types.emplace_back(&type_of(*it));
     }
-    if (bound.inputs.size() != arrays) return;
+    if (bound.types.size() != arrays) return;
     FunctionCache& remembered = *self.cache;
     std::swap(remembered.calls[remembered.next++ % MAX_CACHED_CALLS], bound);
 }

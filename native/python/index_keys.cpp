@@ -10,6 +10,7 @@
 #include "ir/index_map.h"
 #include "memory/cache_registry.h"
 #include "memory/direct_mapped.h"
+#include "python/array_transfer.h"
 #include "python/engine_bindings.h"
 #include "python/value_bindings.h"
 
@@ -68,7 +69,8 @@ class BasicIndex {
         Py_ssize_t count = tuple ? PyTuple_GET_SIZE(key) : 1;
         std::size_t axes = 0;
         for (Py_ssize_t i = 0; i < count; ++i)
-            axes += PyLong_CheckExact(terms[i]) || PySlice_Check(terms[i]) || is_array(terms[i]);
+            axes += PyLong_CheckExact(terms[i]) || PySlice_Check(terms[i]) || is_array(terms[i]) ||
+                    is_numpy_number(terms[i]);
         if (axes > shape.size()) return false;
         std::size_t num_implicit = shape.size() - axes;
         bool ellipsis = false;
@@ -115,6 +117,11 @@ class BasicIndex {
             std::optional<int64_t> number = known_integer(term);
             has_arrays = true;
             return number && add_position(*number, shape[axes_]);
+        }
+        if (is_numpy_number(term)) {
+            nb::object integer = nb::steal(PyNumber_Index(term));
+            if (!integer.is_valid()) return PyErr_Clear(), false; // a bool, for one
+            return add_integer(integer.ptr(), shape[axes_]);
         }
         element = false;
         if (PySlice_Check(term)) return add_slice(term, shape[axes_]);
@@ -279,12 +286,15 @@ bool may_be_out_of_bounds(Node* indices, int64_t length) {
     return !range || (*range)[0] < -length || (*range)[1] >= length;
 }
 
-// x[key] for one Array of integers; null for any other key.
+// x[key] for one array of integers; null for any other key.
 PyObject* gather_item(PyObject* self, PyObject* key) {
-    if (!is_array(key) || !is_integer(dtype_of(type_of(key).dtype))) return nullptr;
-    if (!gather_rows || type_of(self).shape.empty() || type_of(key).shape.empty()) return nullptr;
+    if (!gather_rows || type_of(self).shape.empty()) return nullptr;
+    Ref<Node> indices =
+        is_array(key) ? Ref<Node>(node_of(key)) : node_from_numpy(key, type_of(self).device);
+    if (!indices || indices->type->shape.empty() || !is_integer(dtype_of(indices->type->dtype)))
+        return nullptr;
     Ref<Node> source(node_of(self));
-    Node* inputs[] = {source.get(), source ? node_of(key) : nullptr};
+    Node* inputs[] = {source.get(), source ? indices.get() : nullptr};
     if (inputs[1] && may_be_out_of_bounds(inputs[1], type_of(self).shape[0])) return nullptr;
     Ref<Node> node = inputs[1] ? make_node(gather_op, inputs, *gather_rows) : Ref<Node>();
     if (node) return new_array(std::move(node));
@@ -311,10 +321,11 @@ PyObject* get_basic_item(PyObject* self, PyObject* key) {
 
 namespace {
 
-// The node of a right-hand side: an Array's node, or that of a number converted to float. Null if
-// Python must convert it.
+// The node of a right-hand side: that of an Array or of what is NumPy's, or that of a number
+// converted to float. Null if Python must convert it.
 Ref<Node> rhs_node(PyObject* value, PyObject* array) {
     if (is_array(value)) return Ref<Node>(node_of(value));
+    if (Ref<Node> imported = node_from_numpy(value, type_of(array).device)) return imported;
     bool number = PyFloat_CheckExact(value) || PyLong_CheckExact(value);
     if (!number || dtype_of(type_of(array).dtype).kind != 'f') return {};
     nb::object real = nb::steal(PyNumber_Float(value));

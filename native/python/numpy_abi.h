@@ -20,11 +20,13 @@ struct NdArray {
 };
 
 struct NumpyApi {
-    PyTypeObject* array_type;
+    PyTypeObject *array_type, *number_type; // ndarray, generic
     // Takes over the reference to the dtype. Null data: memory of its own.
     PyObject* (*new_array)(PyTypeObject*, PyObject* dtype, int ndim, const Py_ssize_t* shape,
                            const Py_ssize_t* strides, void* data, int flags, PyObject* object);
     int (*set_base)(PyObject* array, PyObject* base); // takes over the reference to the base
+    // A number of NumPy's as an ndarray without axes, which has memory of its own.
+    PyObject* (*array_from_number)(PyObject* number, PyObject* dtype);
 
     static const NumpyApi& get() {
         static const NumpyApi api; // under the GIL
@@ -38,6 +40,8 @@ struct NumpyApi {
         auto** table = static_cast<void**>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
         if (!table) nanobind::raise_python_error();
         array_type = static_cast<PyTypeObject*>(table[2]);
+        number_type = static_cast<PyTypeObject*>(table[10]);
+        array_from_number = reinterpret_cast<decltype(array_from_number)>(table[61]);
         new_array = reinterpret_cast<decltype(new_array)>(table[94]);
         set_base = reinterpret_cast<decltype(set_base)>(table[282]);
     }
@@ -45,6 +49,12 @@ struct NumpyApi {
 
 inline bool is_ndarray(PyObject* object) {
     return PyObject_TypeCheck(object, NumpyApi::get().array_type);
+}
+inline bool is_plain_ndarray(PyObject* object) {
+    return Py_TYPE(object) == NumpyApi::get().array_type;
+}
+inline bool is_numpy_number(PyObject* object) {
+    return PyObject_TypeCheck(object, NumpyApi::get().number_type);
 }
 inline NdArray& as_ndarray(PyObject* object) { return *reinterpret_cast<NdArray*>(object); }
 

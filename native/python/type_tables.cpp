@@ -12,6 +12,7 @@
 #include "ir/index_map.h"
 #include "ir/intern.h"
 #include "memory/cache_registry.h"
+#include "python/array_transfer.h"
 #include "python/python_objects.h"
 #include "threads/device.h"
 #include "threads/emulated_device.h"
@@ -292,6 +293,8 @@ void Operand::convert(PyObject* object, PyObject* peer) {
     int weak = 0;
     if (auto scalar = scalar_from(object, weak)) {
         owned_ = ThreadLocal<Scalars>::get().node(*scalar, weak);
+        node_ = owned_.get();
+    } else if (is_array(peer) && (owned_ = node_from_numpy(object, type_of(peer).device))) {
         node_ = owned_.get();
     } else if (PyObject* converted =
                    PyObject_CallFunctionObjArgs(hooks.convert, object, peer, nullptr)) {

@@ -28,13 +28,20 @@ LAZY_METHODS = {
 """The methods that are lazy, each with the ufuncs for which it is; empty: all with an operation."""
 
 
+_OWN_OPERANDS = frozenset((Array, np.ndarray, bool, int, float, complex, *np.sctypeDict.values()))
+"""Types of operands that are neither another library's nor lists."""
+
+
 def array_ufunc(_self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """Dispatch a ufunc; NotImplemented if an operand is an array of another library."""
+    operation = implementation_of(ufunc)
+    is_plain = method == "__call__" and not kwargs and operation is not None
+    if is_plain and all([type(value) in _OWN_OPERANDS for value in inputs]):
+        return operation(*inputs)  # type: ignore[misc]  # is_plain: there is one
     if any(_is_foreign(value) for value in (*inputs, *kwargs.get("out", ()))):
         return NotImplemented
-    operation = implementation_of(ufunc)
-    if method == "__call__" and not kwargs and operation is not None:
-        return operation(*map(array_like, inputs))
+    if is_plain:
+        return operation(*map(array_like, inputs))  # type: ignore[misc]  # as above
     from tenfold.numpy.ufuncs import Ufunc  # at the first call, as `tenfold_function`
 
     form = tenfold_function(ufunc)
