@@ -22,6 +22,8 @@ from tenfold.ops import philox, rejection
 from tenfold.ops.bounds_checks import known_values
 from tenfold.ops.gamma_derivatives import gamma_slope
 from tenfold.ops.random import (
+    Key,
+    Size,
     array_operand,
     checked_stream,
     draw_members,
@@ -37,6 +39,8 @@ from tenfold.ops.reshaping import reshape
 from tenfold.ops.sorting import searchsorted
 from tenfold.settings import checked_device
 
+Parameter = Any
+"""A number, an Array, or a sequence of numbers."""
 SUM_ERROR = 1e-12
 """How far beyond 1 rounding may take the sum of probabilities."""
 
@@ -209,13 +213,7 @@ STANDARD_GAMMA = Sampler("standard_gamma", rejection.gamma, is_not_negative, "sh
 
 @operation(**STANDARD_GAMMA.facts, vjp=_gamma_back)
 def standard_gamma(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    shape: float | Array | Sequence[float],
-    size: int | Shape | None = None,
-    *,
-    stream: int = 0,
+    key: Key, draw: Key, /, shape: Parameter, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return numbers of the gamma distribution of this shape and scale 1 (Marsaglia and Tsang).
 
@@ -267,14 +265,7 @@ BETA = Sampler(
 
 @operation(**BETA.facts, vjp=_beta_back)
 def beta(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    a: float | Array | Sequence[float],
-    b: float | Array | Sequence[float],
-    size: int | Shape | None = None,
-    *,
-    stream: int = 0,
+    key: Key, draw: Key, /, a: Parameter, b: Parameter, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return numbers of the beta distribution: the share of one gamma number in the sum of two.
 
@@ -296,14 +287,7 @@ VONMISES = Sampler(
 
 @operation(**VONMISES.facts)
 def vonmises(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    mu: float | Array | Sequence[float],
-    kappa: float | Array | Sequence[float],
-    size: int | Shape | None = None,
-    *,
-    stream: int = 0,
+    key: Key, draw: Key, /, mu: Parameter, kappa: Parameter, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return angles in [-pi, pi] of the von Mises distribution (Best and Fisher).
 
@@ -326,22 +310,14 @@ POISSON = Sampler(
 
 @operation(name="poisson", public=False, **POISSON.facts)
 def poisson_variates(
-    key: Any, draw: Any, /, lam: Any, size: int | Shape | None = None, *, stream: int = 0
+    key: Any, draw: Any, /, lam: Any, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return numbers of the Poisson distribution of any means."""
     return POISSON.bind(key, draw, (lam,), size, stream)
 
 
 @derived(**POISSON.derived_facts)
-def poisson(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    lam: float | Array | Sequence[float],
-    size: int | Shape | None = None,
-    *,
-    stream: int = 0,
-) -> Array:
+def poisson(key: Key, draw: Key, /, lam: Parameter, size: Size = None, *, stream: int = 0) -> Array:
     """Return numbers of the Poisson distribution of mean `lam`, int64 (inversion, PTRS from 10 on).
 
     >>> import tenfold as tn
@@ -366,7 +342,7 @@ BINOMIAL = Sampler(
 
 @operation(name="binomial", public=False, **BINOMIAL.facts)
 def binomial_variates(
-    key: Any, draw: Any, /, n: Any, p: Any, size: int | Shape | None = None, *, stream: int = 0
+    key: Any, draw: Any, /, n: Any, p: Any, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return numbers of the binomial distribution of any parameters."""
     return BINOMIAL.bind(key, draw, (n, p), size, stream)
@@ -374,14 +350,7 @@ def binomial_variates(
 
 @derived(**BINOMIAL.derived_facts)
 def binomial(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    n: float | Array | Sequence[float],
-    p: float | Array | Sequence[float],
-    size: int | Shape | None = None,
-    *,
-    stream: int = 0,
+    key: Key, draw: Key, /, n: Parameter, p: Parameter, size: Size = None, *, stream: int = 0
 ) -> Array:
     """Return the successes among `n` trials of probability `p`, int64 (inversion for n p < 10, else
     BTRS).
@@ -419,13 +388,13 @@ HYPERGEOMETRIC = Sampler(
 
 @operation(**HYPERGEOMETRIC.facts)
 def hypergeometric(
-    key: int | Array,
-    draw: int | Array,
+    key: Key,
+    draw: Key,
     /,
-    ngood: float | Array | Sequence[float],
-    nbad: float | Array | Sequence[float],
-    nsample: float | Array | Sequence[float],
-    size: int | Shape | None = None,
+    ngood: Parameter,
+    nbad: Parameter,
+    nsample: Parameter,
+    size: Size = None,
     *,
     stream: int = 0,
 ) -> BoundCall:
@@ -442,15 +411,7 @@ ZIPF = Sampler("zipf", rejection.zipf, lambda a: a > 1, "a > 1", (2.5,), dtype=I
 
 
 @operation(**ZIPF.facts)
-def zipf(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    a: float | Array | Sequence[float],
-    size: int | Shape | None = None,
-    *,
-    stream: int = 0,
-) -> BoundCall:
+def zipf(key: Key, draw: Key, /, a: Parameter, size: Size = None, *, stream: int = 0) -> BoundCall:
     """Return numbers of Zipf's distribution of exponent `a`, int64 (Devroye).
 
     >>> import tenfold as tn
@@ -472,13 +433,7 @@ LOGSERIES = Sampler(
 
 @operation(**LOGSERIES.facts)
 def logseries(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    p: float | Array | Sequence[float],
-    size: int | Shape | None = None,
-    *,
-    stream: int = 0,
+    key: Key, draw: Key, /, p: Parameter, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return numbers of the logarithmic series distribution, int64 (Kemp).
 
@@ -525,14 +480,7 @@ MULTINOMIAL = Sampler(
 
 @operation(**MULTINOMIAL.facts)
 def multinomial(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    n: int | Array,
-    pvals: Any,
-    size: int | Shape | None = None,
-    *,
-    stream: int = 0,
+    key: Key, draw: Key, /, n: int | Array, pvals: Any, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return how many of `n` trials have each of the outcomes of probabilities `pvals` (k,), int64.
 
@@ -581,13 +529,7 @@ DIRICHLET = Sampler(
 
 @operation(**DIRICHLET.facts, vjp=_dirichlet_back)
 def dirichlet(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    alpha: Any,
-    size: int | Shape | None = None,
-    *,
-    stream: int = 0,
+    key: Key, draw: Key, /, alpha: Any, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return vectors of the Dirichlet distribution: the shares of gamma numbers of shapes `alpha`
     (k,) in their sum. Shape: `size`, then k.
@@ -612,14 +554,7 @@ COLORS = Sampler(
 
 @operation(**COLORS.facts)
 def multivariate_hypergeometric(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    colors: Any,
-    nsample: int | Array,
-    size: int | Shape | None = None,
-    *,
-    stream: int = 0,
+    key: Key, draw: Key, /, colors: Any, nsample: int | Array, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return how many of each color are among `nsample` of `colors` (k,) without replacement.
 
