@@ -23,7 +23,7 @@ P = ParamSpec("P")
 PUBLIC_TYPES = {
     "Axis": "int | tuple[int, ...] | None",
     "BoundCall": "Array",
-    "Key": "int | Array",
+    "Integer": "int | Array",
     "Parameter": "float | Array | Sequence[float]",
     "Shape": "tuple[int, ...]",
     "Size": "int | tuple[int, ...] | None",
@@ -46,7 +46,7 @@ def with_public_types(function: Callable[..., Any], results: int = 1) -> Callabl
     copy.__doc__ = function.__doc__
     copy.__annotations__ = public_annotations
     if formula := getattr(function, "__wrapped__", None):
-        copy.__wrapped__ = with_public_types(formula)  # type: ignore[attr-defined]  # inspect reads it
+        copy.__wrapped__ = with_public_types(formula)  # type: ignore[attr-defined]  # for inspect
     return copy
 
 

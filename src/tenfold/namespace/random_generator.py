@@ -31,13 +31,13 @@ from tenfold.namespace.numpy_draws import NumpyDraws as NumpyDraws
 from tenfold.ops import composite_distributions as composite
 from tenfold.ops import distributions, permutations
 from tenfold.ops import random as draws
-from tenfold.ops.random import Key, Size
+from tenfold.ops.random import Integer, Size
 
 BIT_GENERATOR = "Philox4x32-10"
 
 
 def _drawn(
-    distribution: Operation[Concatenate[Key, Key, P]],
+    distribution: Operation[Concatenate[Integer, Integer, P]],
 ) -> Callable[Concatenate[Any, P], Array]:
     """Return the method that gives a distribution the next draw of a Generator."""
 
@@ -47,7 +47,8 @@ def _drawn(
     declared = distribution.public_signature
     first, _, *others = [p for name, p in declared.parameters.items() if name != "stream"]
     own = [first.replace(name="self", annotation="Generator"), *others]
-    method.__signature__ = declared.replace(parameters=own)  # type: ignore[attr-defined]  # inspect reads it
+    signature = declared.replace(parameters=own)
+    method.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it
     method.__doc__ = distribution.doc.partition("\n\n")[0]
     method.__name__ = distribution.name
     method.__qualname__ = f"Generator.{distribution.name}"

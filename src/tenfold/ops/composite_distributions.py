@@ -32,7 +32,7 @@ from tenfold.ops.distributions import (
 from tenfold.ops.elementary import exp, expm1, log, log1p, sqrt
 from tenfold.ops.philox import SAMPLE_KEY
 from tenfold.ops.random import (
-    Key,
+    Integer,
     Size,
     has_short_rows,
     operand,
@@ -107,7 +107,7 @@ def _are_positive(*parameters: Any) -> Any:
     return np.logical_and.reduce(np.broadcast_arrays(*map(is_positive, parameters)))
 
 
-def _poisson_float(key: Key, draw: Key, mean: Any, lengths: Size, stream: int) -> Any:
+def _poisson_float(key: Integer, draw: Integer, mean: Any, lengths: Size, stream: int) -> Any:
     """Return numbers of the Poisson distribution as floats; a mean whose deviation is below its
     rounding, infinity and NaN stand for themselves.
     """
@@ -128,7 +128,7 @@ SCALE_RANGE = Range("scale >= 0", is_not_negative, "scale")
     values=(-1, 1),
 )
 def uniform(
-    key: Key, draw: Key, /, low: Parameter = 0.0, high: Parameter = 1.0, size: Size = None
+    key: Integer, draw: Integer, /, low: Parameter = 0.0, high: Parameter = 1.0, size: Size = None
 ) -> Array:
     """Return uniform numbers in [low, high).
 
@@ -141,7 +141,7 @@ def uniform(
 
 @_composite(SCALE_RANGE, values=(5, 2))
 def normal(
-    key: Key, draw: Key, /, loc: Parameter = 0.0, scale: Parameter = 1.0, size: Size = None
+    key: Integer, draw: Integer, /, loc: Parameter = 0.0, scale: Parameter = 1.0, size: Size = None
 ) -> Array:
     """Return numbers of the normal distribution of mean `loc` and standard deviation `scale`.
 
@@ -154,7 +154,7 @@ def normal(
 
 @_composite(Range("sigma >= 0", is_not_negative, "sigma"), values=(0, 0.5))
 def lognormal(
-    key: Key, draw: Key, /, mean: Parameter = 0.0, sigma: Parameter = 1.0, size: Size = None
+    key: Integer, draw: Integer, /, mean: Parameter = 0.0, sigma: Parameter = 1.0, size: Size = None
 ) -> Array:
     """Return numbers whose logarithm is normal, of mean `mean` and standard deviation `sigma`.
 
@@ -166,7 +166,7 @@ def lognormal(
 
 
 @_composite(SCALE_RANGE, values=(2,))
-def exponential(key: Key, draw: Key, /, scale: Parameter = 1.0, size: Size = None) -> Array:
+def exponential(key: Integer, draw: Integer, /, scale: Parameter = 1.0, size: Size = None) -> Array:
     """Return numbers of the exponential distribution of mean `scale`.
 
     >>> import tenfold as tn
@@ -178,7 +178,7 @@ def exponential(key: Key, draw: Key, /, scale: Parameter = 1.0, size: Size = Non
 
 @_composite(SCALE_RANGE, values=(1, 2))
 def laplace(
-    key: Key, draw: Key, /, loc: Parameter = 0.0, scale: Parameter = 1.0, size: Size = None
+    key: Integer, draw: Integer, /, loc: Parameter = 0.0, scale: Parameter = 1.0, size: Size = None
 ) -> Array:
     """Return numbers of Laplace's distribution: the difference of two exponential ones.
 
@@ -192,7 +192,7 @@ def laplace(
 
 @_composite(SCALE_RANGE, values=(1, 2))
 def logistic(
-    key: Key, draw: Key, /, loc: Parameter = 0.0, scale: Parameter = 1.0, size: Size = None
+    key: Integer, draw: Integer, /, loc: Parameter = 0.0, scale: Parameter = 1.0, size: Size = None
 ) -> Array:
     """Return numbers of the logistic distribution.
 
@@ -206,7 +206,7 @@ def logistic(
 
 @_composite(SCALE_RANGE, values=(1, 2))
 def gumbel(
-    key: Key, draw: Key, /, loc: Parameter = 0.0, scale: Parameter = 1.0, size: Size = None
+    key: Integer, draw: Integer, /, loc: Parameter = 0.0, scale: Parameter = 1.0, size: Size = None
 ) -> Array:
     """Return numbers of Gumbel's distribution.
 
@@ -218,7 +218,7 @@ def gumbel(
 
 
 @_composite(Range("a > 0", is_positive, "a"), values=(3,))
-def pareto(key: Key, draw: Key, /, a: Parameter, size: Size = None) -> Array:
+def pareto(key: Integer, draw: Integer, /, a: Parameter, size: Size = None) -> Array:
     """Return numbers of the Pareto II (Lomax) distribution of shape `a`, from 0 on.
 
     >>> import tenfold as tn
@@ -229,7 +229,7 @@ def pareto(key: Key, draw: Key, /, a: Parameter, size: Size = None) -> Array:
 
 
 @_composite(Range("a > 0", is_positive, "a"), values=(3,))
-def power(key: Key, draw: Key, /, a: Parameter, size: Size = None) -> Array:
+def power(key: Integer, draw: Integer, /, a: Parameter, size: Size = None) -> Array:
     """Return numbers in [0, 1] with density a x**(a - 1).
 
     >>> import tenfold as tn
@@ -240,7 +240,7 @@ def power(key: Key, draw: Key, /, a: Parameter, size: Size = None) -> Array:
 
 
 @_composite(SCALE_RANGE, values=(2,))
-def rayleigh(key: Key, draw: Key, /, scale: Parameter = 1.0, size: Size = None) -> Array:
+def rayleigh(key: Integer, draw: Integer, /, scale: Parameter = 1.0, size: Size = None) -> Array:
     """Return numbers of Rayleigh's distribution of mode `scale`.
 
     >>> import tenfold as tn
@@ -251,7 +251,7 @@ def rayleigh(key: Key, draw: Key, /, scale: Parameter = 1.0, size: Size = None) 
 
 
 @_composite(Range("a >= 0", is_not_negative, "a"), values=(2,))
-def weibull(key: Key, draw: Key, /, a: Parameter, size: Size = None) -> Array:
+def weibull(key: Integer, draw: Integer, /, a: Parameter, size: Size = None) -> Array:
     """Return numbers of Weibull's distribution of shape `a` and scale 1.
 
     >>> import tenfold as tn
@@ -265,7 +265,7 @@ def weibull(key: Key, draw: Key, /, a: Parameter, size: Size = None) -> Array:
 
 
 @_composite(values=())
-def standard_cauchy(key: Key, draw: Key, /, size: Size = None) -> Array:
+def standard_cauchy(key: Integer, draw: Integer, /, size: Size = None) -> Array:
     """Return numbers of Cauchy's distribution: the quotient of two normal ones.
 
     >>> import tenfold as tn
@@ -287,7 +287,13 @@ def standard_cauchy(key: Key, draw: Key, /, size: Size = None) -> Array:
     values=(0, 1, 3),
 )
 def triangular(
-    key: Key, draw: Key, /, left: Parameter, mode: Parameter, right: Parameter, size: Size = None
+    key: Integer,
+    draw: Integer,
+    /,
+    left: Parameter,
+    mode: Parameter,
+    right: Parameter,
+    size: Size = None,
 ) -> Array:
     """Return numbers of the triangular distribution over [left, right].
 
@@ -302,7 +308,7 @@ def triangular(
 
 
 @_composite(Range("p > 0, p <= 1", lambda p: (np.asarray(p) > 0) & (p <= 1), "p"), values=(0.3,))
-def geometric(key: Key, draw: Key, /, p: Parameter, size: Size = None) -> Array:
+def geometric(key: Integer, draw: Integer, /, p: Parameter, size: Size = None) -> Array:
     """Return the trials up to the first success, of probability `p` each: int64, from 1 on.
 
     >>> import tenfold as tn
@@ -315,7 +321,7 @@ def geometric(key: Key, draw: Key, /, p: Parameter, size: Size = None) -> Array:
 
 @_composite(SCALE_RANGE, values=(2.5, 2))
 def gamma(
-    key: Key, draw: Key, /, shape: Parameter, scale: Parameter = 1.0, size: Size = None
+    key: Integer, draw: Integer, /, shape: Parameter, scale: Parameter = 1.0, size: Size = None
 ) -> Array:
     """Return numbers of the gamma distribution.
 
@@ -327,7 +333,7 @@ def gamma(
 
 
 @_composite(Range("df > 0", is_positive, "df"), values=(3,))
-def chisquare(key: Key, draw: Key, /, df: Parameter, size: Size = None) -> Array:
+def chisquare(key: Integer, draw: Integer, /, df: Parameter, size: Size = None) -> Array:
     """Return numbers of the chi-square distribution with `df` degrees of freedom.
 
     >>> import tenfold as tn
@@ -338,7 +344,9 @@ def chisquare(key: Key, draw: Key, /, df: Parameter, size: Size = None) -> Array
 
 
 @_composite(Range("dfnum > 0, dfden > 0", _are_positive, "dfnum dfden"), values=(3, 5))
-def f(key: Key, draw: Key, /, dfnum: Parameter, dfden: Parameter, size: Size = None) -> Array:
+def f(
+    key: Integer, draw: Integer, /, dfnum: Parameter, dfden: Parameter, size: Size = None
+) -> Array:
     """Return numbers of Fisher's F distribution.
 
     >>> import tenfold as tn
@@ -351,7 +359,7 @@ def f(key: Key, draw: Key, /, dfnum: Parameter, dfden: Parameter, size: Size = N
 
 
 @_composite(Range("df > 0", is_positive, "df"), values=(5,))
-def standard_t(key: Key, draw: Key, /, df: Parameter, size: Size = None) -> Array:
+def standard_t(key: Integer, draw: Integer, /, df: Parameter, size: Size = None) -> Array:
     """Return numbers of Student's t distribution with `df` degrees of freedom.
 
     >>> import tenfold as tn
@@ -363,7 +371,9 @@ def standard_t(key: Key, draw: Key, /, df: Parameter, size: Size = None) -> Arra
 
 
 @_composite(Range("mean > 0, scale > 0", _are_positive, "mean scale"), values=(2, 3))
-def wald(key: Key, draw: Key, /, mean: Parameter, scale: Parameter, size: Size = None) -> Array:
+def wald(
+    key: Integer, draw: Integer, /, mean: Parameter, scale: Parameter, size: Size = None
+) -> Array:
     """Return numbers of the inverse Gaussian distribution (Michael, Schucany, Haas 1976).
 
     >>> import tenfold as tn
@@ -390,7 +400,7 @@ def wald(key: Key, draw: Key, /, mean: Parameter, scale: Parameter, size: Size =
     values=(3, 0.4),
 )
 def negative_binomial(
-    key: Key, draw: Key, /, n: Parameter, p: Parameter, size: Size = None
+    key: Integer, draw: Integer, /, n: Parameter, p: Parameter, size: Size = None
 ) -> Array:
     """Return the failures before `n` successes, of probability `p` each: int64.
 
@@ -407,7 +417,7 @@ def negative_binomial(
     values=(3, 2),
 )
 def noncentral_chisquare(
-    key: Key, draw: Key, /, df: Parameter, nonc: Parameter, size: Size = None
+    key: Integer, draw: Integer, /, df: Parameter, nonc: Parameter, size: Size = None
 ) -> Array:
     """Return numbers of the noncentral chi-square distribution: a Poisson mixture of central ones.
 
@@ -428,7 +438,13 @@ def noncentral_chisquare(
     values=(3, 5, 2),
 )
 def noncentral_f(
-    key: Key, draw: Key, /, dfnum: Parameter, dfden: Parameter, nonc: Parameter, size: Size = None
+    key: Integer,
+    draw: Integer,
+    /,
+    dfnum: Parameter,
+    dfden: Parameter,
+    nonc: Parameter,
+    size: Size = None,
 ) -> Array:
     """Return numbers of the noncentral F distribution.
 

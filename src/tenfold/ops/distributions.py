@@ -22,7 +22,7 @@ from tenfold.ops import philox, rejection
 from tenfold.ops.bounds_checks import known_values
 from tenfold.ops.gamma_derivatives import gamma_slope
 from tenfold.ops.random import (
-    Key,
+    Integer,
     Size,
     array_operand,
     checked_stream,
@@ -213,7 +213,7 @@ STANDARD_GAMMA = Sampler("standard_gamma", rejection.gamma, is_not_negative, "sh
 
 @operation(**STANDARD_GAMMA.facts, vjp=_gamma_back)
 def standard_gamma(
-    key: Key, draw: Key, /, shape: Parameter, size: Size = None, *, stream: int = 0
+    key: Integer, draw: Integer, /, shape: Parameter, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return numbers of the gamma distribution of this shape and scale 1 (Marsaglia and Tsang).
 
@@ -265,7 +265,14 @@ BETA = Sampler(
 
 @operation(**BETA.facts, vjp=_beta_back)
 def beta(
-    key: Key, draw: Key, /, a: Parameter, b: Parameter, size: Size = None, *, stream: int = 0
+    key: Integer,
+    draw: Integer,
+    /,
+    a: Parameter,
+    b: Parameter,
+    size: Size = None,
+    *,
+    stream: int = 0,
 ) -> BoundCall:
     """Return numbers of the beta distribution: the share of one gamma number in the sum of two.
 
@@ -287,7 +294,14 @@ VONMISES = Sampler(
 
 @operation(**VONMISES.facts)
 def vonmises(
-    key: Key, draw: Key, /, mu: Parameter, kappa: Parameter, size: Size = None, *, stream: int = 0
+    key: Integer,
+    draw: Integer,
+    /,
+    mu: Parameter,
+    kappa: Parameter,
+    size: Size = None,
+    *,
+    stream: int = 0,
 ) -> BoundCall:
     """Return angles in [-pi, pi] of the von Mises distribution (Best and Fisher).
 
@@ -317,7 +331,9 @@ def poisson_variates(
 
 
 @derived(**POISSON.derived_facts)
-def poisson(key: Key, draw: Key, /, lam: Parameter, size: Size = None, *, stream: int = 0) -> Array:
+def poisson(
+    key: Integer, draw: Integer, /, lam: Parameter, size: Size = None, *, stream: int = 0
+) -> Array:
     """Return numbers of the Poisson distribution of mean `lam`, int64 (inversion, PTRS from 10 on).
 
     >>> import tenfold as tn
@@ -350,7 +366,14 @@ def binomial_variates(
 
 @derived(**BINOMIAL.derived_facts)
 def binomial(
-    key: Key, draw: Key, /, n: Parameter, p: Parameter, size: Size = None, *, stream: int = 0
+    key: Integer,
+    draw: Integer,
+    /,
+    n: Parameter,
+    p: Parameter,
+    size: Size = None,
+    *,
+    stream: int = 0,
 ) -> Array:
     """Return the successes among `n` trials of probability `p`, int64 (inversion for n p < 10, else
     BTRS).
@@ -388,8 +411,8 @@ HYPERGEOMETRIC = Sampler(
 
 @operation(**HYPERGEOMETRIC.facts)
 def hypergeometric(
-    key: Key,
-    draw: Key,
+    key: Integer,
+    draw: Integer,
     /,
     ngood: Parameter,
     nbad: Parameter,
@@ -411,7 +434,9 @@ ZIPF = Sampler("zipf", rejection.zipf, lambda a: a > 1, "a > 1", (2.5,), dtype=I
 
 
 @operation(**ZIPF.facts)
-def zipf(key: Key, draw: Key, /, a: Parameter, size: Size = None, *, stream: int = 0) -> BoundCall:
+def zipf(
+    key: Integer, draw: Integer, /, a: Parameter, size: Size = None, *, stream: int = 0
+) -> BoundCall:
     """Return numbers of Zipf's distribution of exponent `a`, int64 (Devroye).
 
     >>> import tenfold as tn
@@ -433,7 +458,7 @@ LOGSERIES = Sampler(
 
 @operation(**LOGSERIES.facts)
 def logseries(
-    key: Key, draw: Key, /, p: Parameter, size: Size = None, *, stream: int = 0
+    key: Integer, draw: Integer, /, p: Parameter, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return numbers of the logarithmic series distribution, int64 (Kemp).
 
@@ -480,7 +505,14 @@ MULTINOMIAL = Sampler(
 
 @operation(**MULTINOMIAL.facts)
 def multinomial(
-    key: Key, draw: Key, /, n: int | Array, pvals: Any, size: Size = None, *, stream: int = 0
+    key: Integer,
+    draw: Integer,
+    /,
+    n: int | Array,
+    pvals: Any,
+    size: Size = None,
+    *,
+    stream: int = 0,
 ) -> BoundCall:
     """Return how many of `n` trials have each of the outcomes of probabilities `pvals` (k,), int64.
 
@@ -529,7 +561,7 @@ DIRICHLET = Sampler(
 
 @operation(**DIRICHLET.facts, vjp=_dirichlet_back)
 def dirichlet(
-    key: Key, draw: Key, /, alpha: Any, size: Size = None, *, stream: int = 0
+    key: Integer, draw: Integer, /, alpha: Any, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return vectors of the Dirichlet distribution: the shares of gamma numbers of shapes `alpha`
     (k,) in their sum. Shape: `size`, then k.
@@ -554,7 +586,14 @@ COLORS = Sampler(
 
 @operation(**COLORS.facts)
 def multivariate_hypergeometric(
-    key: Key, draw: Key, /, colors: Any, nsample: int | Array, size: Size = None, *, stream: int = 0
+    key: Integer,
+    draw: Integer,
+    /,
+    colors: Any,
+    nsample: int | Array,
+    size: Size = None,
+    *,
+    stream: int = 0,
 ) -> BoundCall:
     """Return how many of each color are among `nsample` of `colors` (k,) without replacement.
 

@@ -38,7 +38,7 @@ from tenfold.settings import checked_device
 
 Distribution = Callable[[Any, Block, np.dtype], Word]
 """From the words of a block to a number: `distribution(k, block, dtype)`."""
-Key = int | Array
+Integer = int | Array
 """A key or a draw number."""
 Size = int | Shape | None
 SHORT_ROW = 16
@@ -225,7 +225,7 @@ def _unit(k: Any, block: Block, dtype: np.dtype) -> Word:
 
 @operation(**_declared(_bits))
 def bits(
-    key: Key, draw: Key, /, size: Size = None, *, dtype: Any = "uint64", stream: int = 0
+    key: Integer, draw: Integer, /, size: Size = None, *, dtype: Any = "uint64", stream: int = 0
 ) -> BoundCall:
     """Return random bits, as uint64 or uint32: those of Philox4x32-10 for this key and draw number.
 
@@ -240,7 +240,7 @@ def bits(
 
 @operation(**_declared(_unit))
 def random(
-    key: Key, draw: Key, /, size: Size = None, *, dtype: Any = FLOAT64, stream: int = 0
+    key: Integer, draw: Integer, /, size: Size = None, *, dtype: Any = FLOAT64, stream: int = 0
 ) -> BoundCall:
     """Return uniform numbers in [0, 1): multiples of 2**-53, for float32 of 2**-24.
 
@@ -253,7 +253,7 @@ def random(
 
 @operation(**_declared(philox.normal))
 def standard_normal(
-    key: Key, draw: Key, /, size: Size = None, *, dtype: Any = FLOAT64, stream: int = 0
+    key: Integer, draw: Integer, /, size: Size = None, *, dtype: Any = FLOAT64, stream: int = 0
 ) -> BoundCall:
     """Return numbers of the standard normal distribution, by Box and Muller's method.
 
@@ -266,7 +266,7 @@ def standard_normal(
 
 @operation(**_declared(philox.exponential))
 def standard_exponential(
-    key: Key, draw: Key, /, size: Size = None, *, dtype: Any = FLOAT64, stream: int = 0
+    key: Integer, draw: Integer, /, size: Size = None, *, dtype: Any = FLOAT64, stream: int = 0
 ) -> BoundCall:
     """Return numbers of the exponential distribution of mean 1, by the inverse of its distribution.
 
@@ -354,8 +354,8 @@ def _integers_again(key: Any, draw: Any, low: Any, count: Any, *params: Any) -> 
     ],
 )
 def integers(
-    key: Key,
-    draw: Key,
+    key: Integer,
+    draw: Integer,
     /,
     low: int | Array | Sequence[int],
     high: int | Array | Sequence[int] | None = None,
