@@ -11,6 +11,8 @@ docstring, and hands on the registered Op (or Derived).
 - `reduction`: the family binds `axis` and `keepdims`; the body is only a docstring.
 - `derived`: the body creates the nodes itself.
 
+Without `reference`, the first function of `numpy` is the reference.
+
 >>> from tenfold.core.op import OPS
 >>> OPS["exp"].page
 'elementary'
@@ -120,8 +122,10 @@ def _op_fields(
     facts.setdefault("page", page.rpartition(".")[2])
     facts["samples"] = tuple(facts.get("samples", ()))
     facts["numpy"] = tuple(facts.get("numpy", ()))
-    if isinstance(reference, np.ufunc) and reference not in facts["numpy"]:
-        facts["numpy"] = (reference, *facts["numpy"])
+    ufunc = getattr(reference, "__wrapped__", reference)  # of one that is widened
+    if isinstance(ufunc, np.ufunc) and ufunc not in facts["numpy"]:
+        facts["numpy"] = (ufunc, *facts["numpy"])
+    facts["reference"] = reference or next(iter(facts["numpy"]), None)
     return facts
 
 
@@ -205,7 +209,6 @@ def elementwise(
                 rule=rule,
                 bind=bind,
                 element=element,
-                reference=reference,
                 dtypes=dtypes or _promoted,
                 shapes="broadcast",
                 rule_free=True,
@@ -240,7 +243,7 @@ def _traced(
 
 
 def movement(
-    *, shape: Callable[..., Shape], reference: Callable[..., Any], **facts: Any
+    *, shape: Callable[..., Shape], reference: Callable[..., Any] | None = None, **facts: Any
 ) -> Callable[[Callable[P, BoundCall]], Op[P]]:
     """Declare an operation that reads its one input at other indices: `shape(shape, *params)`."""
     facts.setdefault("bind_depends_on", "types")
@@ -257,7 +260,6 @@ def movement(
                 kind=Kind.VIEW,
                 rule=rule,
                 bind=function,
-                reference=reference,
                 **_op_fields(function, facts, reference),
             )
         )
@@ -313,7 +315,6 @@ def reduction(
                 bind=bind,
                 rebind=_reduction_again(function, bind, one_axis=axes_of is not normalize_axes),
                 portable=True,
-                reference=reference,
                 reduces=True,
                 shapes="reduced",
                 rule_free=True,
@@ -352,7 +353,7 @@ def _refuse_empty(type_: Type, axes: Sequence[int]) -> None:
 def operation(
     *,
     rule: Callable[..., Inferred],
-    reference: Callable[..., Any],
+    reference: Callable[..., Any] | None = None,
     kind: Kind = Kind.CONTRACTION,
     **facts: Any,
 ) -> Callable[[Callable[P, BoundCall]], Op[P]]:
@@ -365,7 +366,6 @@ def operation(
                 kind=kind,
                 rule=rule,
                 bind=function,
-                reference=reference,
                 **_op_fields(function, facts, reference),
             )
         )
@@ -379,9 +379,7 @@ def derived(
     """Declare a composite operation; tests compare it with `reference`."""
 
     def declare(function: Callable[P, Any]) -> Derived[P]:
-        declared: Derived[P] = Derived(
-            function=function, reference=reference, **_op_fields(function, facts, reference)
-        )
+        declared: Derived[P] = Derived(function=function, **_op_fields(function, facts, reference))
         register(declared)
         return declared
 

@@ -13,6 +13,7 @@ multiply(exp(x), add(y, 1))
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -25,97 +26,36 @@ from tenfold.errors import DTypeError
 Number = bool | int | float | complex
 
 
+def _operators(
+    symbol: str,
+) -> tuple[Callable[[Any, Pattern | Number], Pattern], Callable[[Any, Number], Pattern]]:
+    """Return the methods of a pattern for an operator of Python, the reflected one second."""
+    return (
+        lambda self, other: _symbol(symbol, self, other),
+        lambda self, other: _symbol(symbol, other, self),
+    )
+
+
 class Pattern:
     """A pattern of an operand; Python's operators build patterns of operations from it."""
 
     __slots__ = ()
 
-    def __add__(self, other: Pattern | Number) -> Pattern:
-        return _symbol("+", self, other)
-
-    def __radd__(self, other: Number) -> Pattern:
-        return _symbol("+", other, self)
-
-    def __sub__(self, other: Pattern | Number) -> Pattern:
-        return _symbol("-", self, other)
-
-    def __rsub__(self, other: Number) -> Pattern:
-        return _symbol("-", other, self)
-
-    def __mul__(self, other: Pattern | Number) -> Pattern:
-        return _symbol("*", self, other)
-
-    def __rmul__(self, other: Number) -> Pattern:
-        return _symbol("*", other, self)
-
-    def __truediv__(self, other: Pattern | Number) -> Pattern:
-        return _symbol("/", self, other)
-
-    def __rtruediv__(self, other: Number) -> Pattern:
-        return _symbol("/", other, self)
-
-    def __floordiv__(self, other: Pattern | Number) -> Pattern:
-        return _symbol("//", self, other)
-
-    def __rfloordiv__(self, other: Number) -> Pattern:
-        return _symbol("//", other, self)
-
-    def __mod__(self, other: Pattern | Number) -> Pattern:
-        return _symbol("%", self, other)
-
-    def __rmod__(self, other: Number) -> Pattern:
-        return _symbol("%", other, self)
-
-    def __pow__(self, other: Pattern | Number) -> Pattern:
-        return _symbol("**", self, other)
-
-    def __rpow__(self, other: Number) -> Pattern:
-        return _symbol("**", other, self)
-
-    def __matmul__(self, other: Pattern) -> Pattern:
-        return _symbol("@", self, other)
-
-    def __and__(self, other: Pattern | Number) -> Pattern:
-        return _symbol("&", self, other)
-
-    def __rand__(self, other: Number) -> Pattern:
-        return _symbol("&", other, self)
-
-    def __or__(self, other: Pattern | Number) -> Pattern:
-        return _symbol("|", self, other)
-
-    def __ror__(self, other: Number) -> Pattern:
-        return _symbol("|", other, self)
-
-    def __xor__(self, other: Pattern | Number) -> Pattern:
-        return _symbol("^", self, other)
-
-    def __rxor__(self, other: Number) -> Pattern:
-        return _symbol("^", other, self)
-
-    def __lshift__(self, other: Pattern | Number) -> Pattern:
-        return _symbol("<<", self, other)
-
-    def __rlshift__(self, other: Number) -> Pattern:
-        return _symbol("<<", other, self)
-
-    def __rshift__(self, other: Pattern | Number) -> Pattern:
-        return _symbol(">>", self, other)
-
-    def __rrshift__(self, other: Number) -> Pattern:
-        return _symbol(">>", other, self)
-
-    def __lt__(self, other: Pattern | Number) -> Pattern:
-        return _symbol("<", self, other)
-
-    def __le__(self, other: Pattern | Number) -> Pattern:
-        return _symbol("<=", self, other)
-
-    def __gt__(self, other: Pattern | Number) -> Pattern:
-        return _symbol(">", self, other)
-
-    def __ge__(self, other: Pattern | Number) -> Pattern:
-        return _symbol(">=", self, other)
+    __add__, __radd__ = _operators("+")
+    __sub__, __rsub__ = _operators("-")
+    __mul__, __rmul__ = _operators("*")
+    __truediv__, __rtruediv__ = _operators("/")
+    __floordiv__, __rfloordiv__ = _operators("//")
+    __mod__, __rmod__ = _operators("%")
+    __pow__, __rpow__ = _operators("**")
+    __matmul__ = _operators("@")[0]
+    __and__, __rand__ = _operators("&")
+    __or__, __ror__ = _operators("|")
+    __xor__, __rxor__ = _operators("^")
+    __lshift__, __rlshift__ = _operators("<<")
+    __rshift__, __rrshift__ = _operators(">>")
+    __lt__, __gt__ = _operators("<")[0], _operators(">")[0]
+    __le__, __ge__ = _operators("<=")[0], _operators(">=")[0]
 
     def __neg__(self) -> Pattern:
         return _symbol("neg", self)

@@ -23,7 +23,10 @@ P = ParamSpec("P")
 PUBLIC_TYPES = {
     "Axis": "int | tuple[int, ...] | None",
     "BoundCall": "Array",
+    "Integer": "int | Array",
+    "Parameter": "float | Array | Sequence[float]",
     "Shape": "tuple[int, ...]",
+    "Size": "int | tuple[int, ...] | None",
 }
 """Internal types, and the public types in their stead."""
 PRIVATE = re.compile(rf"\b({'|'.join(PUBLIC_TYPES)})\b")
@@ -42,6 +45,8 @@ def with_public_types(function: Callable[..., Any], results: int = 1) -> Callabl
     copy.__kwdefaults__ = function.__kwdefaults__
     copy.__doc__ = function.__doc__
     copy.__annotations__ = public_annotations
+    if formula := getattr(function, "__wrapped__", None):
+        copy.__wrapped__ = with_public_types(formula)  # type: ignore[attr-defined]  # for inspect
     return copy
 
 

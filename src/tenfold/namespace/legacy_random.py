@@ -18,7 +18,8 @@ from numpy.random import SeedSequence
 
 from tenfold._native import Array
 from tenfold.namespace.absent import module_getattr
-from tenfold.namespace.random_generator import Generator, Size, default_rng
+from tenfold.namespace.random_generator import Generator, default_rng
+from tenfold.ops.random import Size
 
 
 class RandomState(Generator):

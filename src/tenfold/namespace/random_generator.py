@@ -16,11 +16,12 @@ import operator
 import threading
 from collections.abc import Callable, MutableSequence
 from math import inf
-from typing import Any, NoReturn
+from typing import Any, Concatenate, NoReturn
 
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.core.op import Operation, P
 from tenfold.core.trace_state import TRACE, note_wait
 from tenfold.errors import UnsupportedError, message
 from tenfold.interop.asarray import asarray
@@ -30,9 +31,28 @@ from tenfold.namespace.numpy_draws import NumpyDraws as NumpyDraws
 from tenfold.ops import composite_distributions as composite
 from tenfold.ops import distributions, permutations
 from tenfold.ops import random as draws
+from tenfold.ops.random import Integer, Size
 
 BIT_GENERATOR = "Philox4x32-10"
-Size = int | tuple[int, ...] | None
+
+
+def _drawn(
+    distribution: Operation[Concatenate[Integer, Integer, P]],
+) -> Callable[Concatenate[Any, P], Array]:
+    """Return the method that gives a distribution the next draw of a Generator."""
+
+    def method(self: Generator, /, *args: P.args, **kwargs: P.kwargs) -> Array:
+        return distribution(*self.next_draw(), *args, **kwargs)
+
+    declared = distribution.public_signature
+    first, _, *others = [p for name, p in declared.parameters.items() if name != "stream"]
+    own = [first.replace(name="self", annotation="Generator"), *others]
+    signature = declared.replace(parameters=own)
+    method.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it
+    method.__doc__ = distribution.doc.partition("\n\n")[0]
+    method.__name__ = distribution.name
+    method.__qualname__ = f"Generator.{distribution.name}"
+    return method
 
 
 class Generator:
@@ -164,10 +184,6 @@ class Generator:
         """Return numbers of the exponential distribution of mean 1."""
         return self._standard(draws.standard_exponential, size, dtype)
 
-    def standard_gamma(self, shape: Any, size: Size = None) -> Array:
-        """Return numbers of the gamma distribution of scale 1."""
-        return distributions.standard_gamma(*self.next_draw(), shape, size)
-
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Size = None) -> Array:
         """Return uniform numbers in [low, high)."""
         if size is None and type(low) is float and type(high) is float and 0.0 < high - low < inf:
@@ -192,125 +208,37 @@ class Generator:
                 return drawn
         return composite.normal(*self.next_draw(), loc, scale, size)
 
-    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> Array:
-        """Return numbers whose logarithm is normal, of mean `mean` and deviation `sigma`."""
-        return composite.lognormal(*self.next_draw(), mean, sigma, size)
-
-    def exponential(self, scale: Any = 1.0, size: Size = None) -> Array:
-        """Return numbers of the exponential distribution of mean `scale`."""
-        return composite.exponential(*self.next_draw(), scale, size)
-
-    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
-        """Return numbers of Laplace's distribution: the difference of two exponential ones."""
-        return composite.laplace(*self.next_draw(), loc, scale, size)
-
-    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
-        """Return numbers of the logistic distribution."""
-        return composite.logistic(*self.next_draw(), loc, scale, size)
-
-    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Array:
-        """Return numbers of Gumbel's distribution."""
-        return composite.gumbel(*self.next_draw(), loc, scale, size)
-
-    def pareto(self, a: Any, size: Size = None) -> Array:
-        """Return numbers of the Pareto II (Lomax) distribution of shape `a`, from 0 on."""
-        return composite.pareto(*self.next_draw(), a, size)
-
-    def power(self, a: Any, size: Size = None) -> Array:
-        """Return numbers in [0, 1] with density a x**(a - 1)."""
-        return composite.power(*self.next_draw(), a, size)
-
-    def rayleigh(self, scale: Any = 1.0, size: Size = None) -> Array:
-        """Return numbers of Rayleigh's distribution of mode `scale`."""
-        return composite.rayleigh(*self.next_draw(), scale, size)
-
-    def weibull(self, a: Any, size: Size = None) -> Array:
-        """Return numbers of Weibull's distribution of shape `a` and scale 1."""
-        return composite.weibull(*self.next_draw(), a, size)
-
-    def standard_cauchy(self, size: Size = None) -> Array:
-        """Return numbers of Cauchy's distribution: the quotient of two normal ones."""
-        return composite.standard_cauchy(*self.next_draw(), size)
-
-    def triangular(self, left: Any, mode: Any, right: Any, size: Size = None) -> Array:
-        """Return numbers of the triangular distribution over [left, right]."""
-        return composite.triangular(*self.next_draw(), left, mode, right, size)
-
-    def geometric(self, p: Any, size: Size = None) -> Array:
-        """Return the trials up to the first success, of probability `p` each: int64, from 1 on."""
-        return composite.geometric(*self.next_draw(), p, size)
-
-    def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None) -> Array:
-        """Return numbers of the gamma distribution."""
-        return composite.gamma(*self.next_draw(), shape, scale, size)
-
-    def chisquare(self, df: Any, size: Size = None) -> Array:
-        """Return numbers of the chi-square distribution with `df` degrees of freedom."""
-        return composite.chisquare(*self.next_draw(), df, size)
-
-    def f(self, dfnum: Any, dfden: Any, size: Size = None) -> Array:
-        """Return numbers of Fisher's F distribution."""
-        return composite.f(*self.next_draw(), dfnum, dfden, size)
-
-    def standard_t(self, df: Any, size: Size = None) -> Array:
-        """Return numbers of Student's t distribution with `df` degrees of freedom."""
-        return composite.standard_t(*self.next_draw(), df, size)
-
-    def wald(self, mean: Any, scale: Any, size: Size = None) -> Array:
-        """Return numbers of the inverse Gaussian distribution (Michael, Schucany, Haas 1976)."""
-        return composite.wald(*self.next_draw(), mean, scale, size)
-
-    def negative_binomial(self, n: Any, p: Any, size: Size = None) -> Array:
-        """Return the failures before `n` successes, of probability `p` each: int64."""
-        return composite.negative_binomial(*self.next_draw(), n, p, size)
-
-    def noncentral_chisquare(self, df: Any, nonc: Any, size: Size = None) -> Array:
-        """Return numbers of the noncentral chi-square distribution."""
-        return composite.noncentral_chisquare(*self.next_draw(), df, nonc, size)
-
-    def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Size = None) -> Array:
-        """Return numbers of the noncentral F distribution."""
-        return composite.noncentral_f(*self.next_draw(), dfnum, dfden, nonc, size)
-
-    def beta(self, a: Any, b: Any, size: Size = None) -> Array:
-        """Return numbers of the beta distribution."""
-        return distributions.beta(*self.next_draw(), a, b, size)
-
-    def vonmises(self, mu: Any, kappa: Any, size: Size = None) -> Array:
-        """Return angles in [-pi, pi] of the von Mises distribution (Best and Fisher)."""
-        return distributions.vonmises(*self.next_draw(), mu, kappa, size)
-
-    def poisson(self, lam: Any, size: Size = None) -> Array:
-        """Return numbers of the Poisson distribution of mean `lam`, int64."""
-        return distributions.poisson(*self.next_draw(), lam, size)
-
-    def binomial(self, n: Any, p: Any, size: Size = None) -> Array:
-        """Return the successes among `n` trials of probability `p`, int64."""
-        return distributions.binomial(*self.next_draw(), n, p, size)
-
-    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Size = None) -> Array:
-        """Return the good ones among `nsample` of `ngood` + `nbad` without replacement, int64."""
-        return distributions.hypergeometric(*self.next_draw(), ngood, nbad, nsample, size)
-
-    def zipf(self, a: Any, size: Size = None) -> Array:
-        """Return numbers of Zipf's distribution of exponent `a`, int64 (Devroye)."""
-        return distributions.zipf(*self.next_draw(), a, size)
-
-    def logseries(self, p: Any, size: Size = None) -> Array:
-        """Return numbers of the logarithmic series distribution, int64 (Kemp)."""
-        return distributions.logseries(*self.next_draw(), p, size)
-
-    def multinomial(self, n: Any, pvals: Any, size: Size = None) -> Array:
-        """Return how many of `n` trials have each outcome of probabilities `pvals` (k,)."""
-        return distributions.multinomial(*self.next_draw(), n, pvals, size)
-
-    def multivariate_hypergeometric(self, colors: Any, nsample: Any, size: Size = None) -> Array:
-        """Return how many of each color are among `nsample` of `colors` (k,)."""
-        return distributions.multivariate_hypergeometric(*self.next_draw(), colors, nsample, size)
-
-    def dirichlet(self, alpha: Any, size: Size = None) -> Array:
-        """Return vectors of the Dirichlet distribution."""
-        return distributions.dirichlet(*self.next_draw(), alpha, size)
+    standard_gamma = _drawn(distributions.standard_gamma)
+    lognormal = _drawn(composite.lognormal)
+    exponential = _drawn(composite.exponential)
+    laplace = _drawn(composite.laplace)
+    logistic = _drawn(composite.logistic)
+    gumbel = _drawn(composite.gumbel)
+    pareto = _drawn(composite.pareto)
+    power = _drawn(composite.power)
+    rayleigh = _drawn(composite.rayleigh)
+    weibull = _drawn(composite.weibull)
+    standard_cauchy = _drawn(composite.standard_cauchy)
+    triangular = _drawn(composite.triangular)
+    geometric = _drawn(composite.geometric)
+    gamma = _drawn(composite.gamma)
+    chisquare = _drawn(composite.chisquare)
+    f = _drawn(composite.f)
+    standard_t = _drawn(composite.standard_t)
+    wald = _drawn(composite.wald)
+    negative_binomial = _drawn(composite.negative_binomial)
+    noncentral_chisquare = _drawn(composite.noncentral_chisquare)
+    noncentral_f = _drawn(composite.noncentral_f)
+    beta = _drawn(distributions.beta)
+    vonmises = _drawn(distributions.vonmises)
+    poisson = _drawn(distributions.poisson)
+    binomial = _drawn(distributions.binomial)
+    hypergeometric = _drawn(distributions.hypergeometric)
+    zipf = _drawn(distributions.zipf)
+    logseries = _drawn(distributions.logseries)
+    multinomial = _drawn(distributions.multinomial)
+    multivariate_hypergeometric = _drawn(distributions.multivariate_hypergeometric)
+    dirichlet = _drawn(distributions.dirichlet)
 
     def multivariate_normal(
         self, mean: Any, cov: Any, size: Size = None, *, method: str = "svd"

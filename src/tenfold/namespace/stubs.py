@@ -23,6 +23,7 @@ import tenfold
 from tenfold._native import Array, Handle
 from tenfold.array import ndarray_methods
 from tenfold.core.op import OPS, Operation
+from tenfold.core.public_signature import PUBLIC_TYPES
 from tenfold.namespace import random_generator, surface
 
 IMPORTS = {
@@ -70,7 +71,8 @@ def annotation_text(annotation: object) -> str:
     def checked(match: re.Match[str]) -> str:
         if match[0] == "bool":
             return "builtins.bool"  # in the stub of tenfold, `bool` is the dtype
-        return match[0] if match[0].partition(".")[0] in importable else "Any"
+        known = match[0].partition(".")[0] in importable
+        return match[0] if known else PUBLIC_TYPES.get(match[0], "Any")
 
     return WORD.sub(checked, text) if "'" not in text and '"' not in text else "Any"
 
@@ -107,13 +109,9 @@ def operation_text(operation: Operation[...], *, method: bool = False) -> str:
     """Return an operation as the stub of a function or method."""
     declared = inspect.signature(operation.function)
     text = signature_text(declared, method=method)
-    if declared.return_annotation == "BoundCall":
-        text = text.removesuffix("Any") + ("Any" if _several(operation) else "Array")
+    if declared.return_annotation == "BoundCall" and getattr(operation, "result_names", ()):
+        text = text.removesuffix("Array") + "Any"
     return _function(operation.name, text, operation.doc)
-
-
-def _several(operation: Operation[...]) -> bool:
-    return bool(getattr(operation, "result_names", ()))
 
 
 def _function(name: str, signature: str, doc: str, indent: str = "") -> str:

@@ -228,7 +228,6 @@ def linspace(
 
 
 @derived(
-    reference=np.meshgrid,
     numpy=(np.meshgrid,),
     samples=[SampleCall(((2,), (3,))), SampleCall(((2,), (3,), (1,)), {"indexing": "ij"})],
 )

@@ -363,7 +363,6 @@ def _sign_element(k: Body, x: Element) -> Element:
     dtypes=numeric,
     reference=widened(np.sign),
     kernel=real_or_complex(_sign_element, complex_parts.direction),
-    numpy=(np.sign,),
     vjp=_turn_of_sign,
 )
 def sign(x: Array, /) -> Array:

@@ -14,26 +14,13 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.core.dtype_rules import comparison, ordering
 from tenfold.core.inference import common_device
+from tenfold.core.op import Op, P
 from tenfold.core.op_decorators import elementwise
 from tenfold.core.scalar_ir import Body, ComplexElement, Element
 from tenfold.core.shape_rules import broadcast
 from tenfold.dtypes import BOOL, kind_of
 from tenfold.ops.complex_parts import real_or_complex
 from tenfold.ops.create import full
-
-
-def _out_of_range_result(
-    *, if_smaller: bool, if_larger: bool
-) -> Callable[[tuple[Type, ...], int, bool], Array]:
-    """Return the rule for a Python integer beyond the other operand's dtype: a constant result."""
-
-    def constant_result(types: tuple[Type, ...], position: int, negative: bool) -> Array:
-        shape = broadcast(*(type_.shape for type_ in types))
-        first_is_smaller = (position == 1) != negative
-        value = if_smaller if first_is_smaller else if_larger
-        return full(shape, value, dtype=BOOL, device=common_device(types))
-
-    return constant_result
 
 
 def _comparison_element(
@@ -57,14 +44,35 @@ def _equal_pairs(_: Body, x: ComplexElement, y: ComplexElement) -> Element:
     return (x.real == y.real) & (x.imaginary == y.imaginary)
 
 
-@elementwise(
-    dtypes=comparison,
-    reference=np.equal,
-    kernel=real_or_complex(_comparison_element(operator.eq), _equal_pairs),
-    symbol="==",
-    out_of_range=_out_of_range_result(if_smaller=False, if_larger=False),
-    commutes=True,
-)
+def _comparison(
+    ufunc: np.ufunc,
+    compare: Callable[[Any, Any], Any],
+    symbol: str,
+    of_pairs: Callable[..., Element] | None = None,
+) -> Callable[[Callable[P, Array]], Op[P]]:
+    """Declare one of Python's comparisons; `of_pairs` is its kernel rule on complex numbers.
+
+    A Python integer beyond the other operand's dtype makes the result a constant.
+    """
+
+    def constant_result(types: tuple[Type, ...], position: int, negative: bool) -> Array:
+        shape = broadcast(*(type_.shape for type_ in types))
+        first_is_smaller = (position == 1) != negative
+        value = compare(0, 1) if first_is_smaller else compare(1, 0)
+        return full(shape, value, dtype=BOOL, device=common_device(types))
+
+    kernel = _comparison_element(compare)
+    return elementwise(
+        dtypes=comparison if of_pairs else ordering,
+        reference=ufunc,
+        kernel=real_or_complex(kernel, of_pairs) if of_pairs else kernel,
+        symbol=symbol,
+        out_of_range=constant_result,
+        commutes=of_pairs is not None,
+    )
+
+
+@_comparison(np.equal, operator.eq, "==", _equal_pairs)
 def equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 == x2`, element by element: bool. NaN equals nothing, -0 equals 0.
 
@@ -74,14 +82,7 @@ def equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=comparison,
-    reference=np.not_equal,
-    kernel=real_or_complex(_comparison_element(operator.ne), lambda *pairs: ~_equal_pairs(*pairs)),
-    symbol="!=",
-    out_of_range=_out_of_range_result(if_smaller=True, if_larger=True),
-    commutes=True,
-)
+@_comparison(np.not_equal, operator.ne, "!=", lambda *pairs: ~_equal_pairs(*pairs))
 def not_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 != x2`, element by element: bool. NaN differs from everything.
 
@@ -91,13 +92,7 @@ def not_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=ordering,
-    reference=np.less,
-    kernel=_comparison_element(operator.lt),
-    symbol="<",
-    out_of_range=_out_of_range_result(if_smaller=True, if_larger=False),
-)
+@_comparison(np.less, operator.lt, "<")
 def less(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 < x2`, element by element: bool; False with NaN. Raises DTypeError for complex.
 
@@ -107,13 +102,7 @@ def less(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=ordering,
-    reference=np.less_equal,
-    kernel=_comparison_element(operator.le),
-    symbol="<=",
-    out_of_range=_out_of_range_result(if_smaller=True, if_larger=False),
-)
+@_comparison(np.less_equal, operator.le, "<=")
 def less_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 <= x2`, element by element: bool; False with NaN. Raises DTypeError for complex.
 
@@ -123,13 +112,7 @@ def less_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=ordering,
-    reference=np.greater,
-    kernel=_comparison_element(operator.gt),
-    symbol=">",
-    out_of_range=_out_of_range_result(if_smaller=False, if_larger=True),
-)
+@_comparison(np.greater, operator.gt, ">")
 def greater(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 > x2`, element by element: bool; False with NaN. Raises DTypeError for complex.
 
@@ -139,13 +122,7 @@ def greater(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=ordering,
-    reference=np.greater_equal,
-    kernel=_comparison_element(operator.ge),
-    symbol=">=",
-    out_of_range=_out_of_range_result(if_smaller=False, if_larger=True),
-)
+@_comparison(np.greater_equal, operator.ge, ">=")
 def greater_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 >= x2`, element by element: bool; False with NaN. Raises DTypeError for complex.
 

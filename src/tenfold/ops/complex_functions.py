@@ -17,17 +17,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from tenfold.core.scalar_ir import Body, ComplexElement, Element
-from tenfold.ops.complex_parts import real_or_complex
 
 Rule = Callable[[Body, ComplexElement], ComplexElement]
-
-
-def by_name(name: str, of_complex: Rule) -> Callable[..., Any]:
-    """Return a kernel rule: a call of the named real function, or `of_complex` for complex."""
-    return real_or_complex(lambda k, x: k.call(name, x), of_complex)
 
 
 def _where_nan(k: Body, condition: Element, value: Element | float, x: Element) -> Element:

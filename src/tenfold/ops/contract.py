@@ -339,7 +339,6 @@ def _tensordot_contraction(types: tuple[Type, ...], axes: AxisPairs) -> Contract
     bind_depends_on="types",
     rule=_tensordot_rule,
     contraction=_tensordot_contraction,
-    reference=np.tensordot,
     promotes=True,
     multiply_adds=_tensordot_multiply_adds,
     numpy=(np.tensordot, np.linalg.tensordot),
@@ -436,7 +435,6 @@ def contract(x1: Array, x2: Array, /, contracted: AxisPairs, free: AxisPairs) ->
 
 
 @derived(
-    reference=np.outer,
     numpy=(np.outer, np.linalg.outer),
     also=("linalg",),
     samples=[SampleCall(((2,), (3,))), SampleCall(((0,), (3,)))],
@@ -461,7 +459,6 @@ def outer(x1: Array, x2: Array, /) -> Array:
 
 
 @derived(
-    reference=np.kron,
     numpy=(np.kron,),
     samples=[
         SampleCall(((2, 3), (4, 5))),

@@ -185,7 +185,6 @@ def empty(shape: Shape | int, *, dtype: Any = None, device: str | None = None) -
 
 
 @derived(
-    reference=np.full_like,
     numpy=(np.full_like,),
     samples=[
         SampleCall(((2, 3),), positional=(1,)),
@@ -211,7 +210,7 @@ def full_like(
     )
 
 
-@derived(reference=np.zeros_like, numpy=(np.zeros_like,), samples=[SampleCall(((2, 3),))])
+@derived(numpy=(np.zeros_like,), samples=[SampleCall(((2, 3),))])
 def zeros_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
     """Return an array that holds 0, of the shape, dtype and device of `x`, or the ones named.
 
@@ -222,7 +221,7 @@ def zeros_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> 
     return full_like(x, 0, dtype=dtype, device=device)
 
 
-@derived(reference=np.ones_like, numpy=(np.ones_like,), samples=[SampleCall(((2, 3),))])
+@derived(numpy=(np.ones_like,), samples=[SampleCall(((2, 3),))])
 def ones_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
     """Return an array that holds 1, of the shape, dtype and device of `x`, or the ones named.
 

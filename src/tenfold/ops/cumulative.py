@@ -223,7 +223,6 @@ def cumulative_prod(
 
 
 @derived(
-    reference=np.diff,
     numpy=(np.diff,),
     samples=[
         SampleCall(((5,),)),

@@ -55,7 +55,6 @@ def _diagonal_map(shape: Shape, offset: int, axis1: int, axis2: int) -> IndexMap
 
 @movement(
     shape=_diagonal_shape,
-    reference=np.diagonal,
     view=True,
     index_map=_diagonal_map,
     numpy=(np.diagonal,),
@@ -136,7 +135,6 @@ def diag_embed(x: Array, /, *, offset: int = 0) -> BoundCall:
 
 
 @derived(
-    reference=np.diag,
     numpy=(np.diag,),
     samples=[SampleCall(((3,),), positional=(1,)), SampleCall(((3, 4),), positional=(-1,))],
 )
@@ -196,7 +194,6 @@ def _triu_element(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Ope
 
 @movement(
     shape=_unchanged_shape,
-    reference=np.tril,
     element_at=_tril_element,
     structure=_zeros_of,
     makes=lambda k: (Structure.LOWER if k <= 0 else Structure.GENERAL,),
@@ -218,7 +215,6 @@ def tril(x: Array, /, k: int = 0) -> BoundCall:
 
 @movement(
     shape=_unchanged_shape,
-    reference=np.triu,
     element_at=_triu_element,
     structure=_zeros_of,
     makes=lambda k: (Structure.UPPER if k >= 0 else Structure.GENERAL,),

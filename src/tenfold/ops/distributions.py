@@ -22,6 +22,8 @@ from tenfold.ops import philox, rejection
 from tenfold.ops.bounds_checks import known_values
 from tenfold.ops.gamma_derivatives import gamma_slope
 from tenfold.ops.random import (
+    Integer,
+    Size,
     array_operand,
     checked_stream,
     draw_members,
@@ -37,6 +39,8 @@ from tenfold.ops.reshaping import reshape
 from tenfold.ops.sorting import searchsorted
 from tenfold.settings import checked_device
 
+Parameter = Any
+"""A number, an Array, or a sequence of numbers."""
 SUM_ERROR = 1e-12
 """How far beyond 1 rounding may take the sum of probabilities."""
 
@@ -209,13 +213,7 @@ STANDARD_GAMMA = Sampler("standard_gamma", rejection.gamma, is_not_negative, "sh
 
 @operation(**STANDARD_GAMMA.facts, vjp=_gamma_back)
 def standard_gamma(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    shape: float | Array | Sequence[float],
-    size: int | Shape | None = None,
-    *,
-    stream: int = 0,
+    key: Integer, draw: Integer, /, shape: Parameter, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return numbers of the gamma distribution of this shape and scale 1 (Marsaglia and Tsang).
 
@@ -267,12 +265,12 @@ BETA = Sampler(
 
 @operation(**BETA.facts, vjp=_beta_back)
 def beta(
-    key: int | Array,
-    draw: int | Array,
+    key: Integer,
+    draw: Integer,
     /,
-    a: float | Array | Sequence[float],
-    b: float | Array | Sequence[float],
-    size: int | Shape | None = None,
+    a: Parameter,
+    b: Parameter,
+    size: Size = None,
     *,
     stream: int = 0,
 ) -> BoundCall:
@@ -296,12 +294,12 @@ VONMISES = Sampler(
 
 @operation(**VONMISES.facts)
 def vonmises(
-    key: int | Array,
-    draw: int | Array,
+    key: Integer,
+    draw: Integer,
     /,
-    mu: float | Array | Sequence[float],
-    kappa: float | Array | Sequence[float],
-    size: int | Shape | None = None,
+    mu: Parameter,
+    kappa: Parameter,
+    size: Size = None,
     *,
     stream: int = 0,
 ) -> BoundCall:
@@ -326,7 +324,7 @@ POISSON = Sampler(
 
 @operation(name="poisson", public=False, **POISSON.facts)
 def poisson_variates(
-    key: Any, draw: Any, /, lam: Any, size: int | Shape | None = None, *, stream: int = 0
+    key: Any, draw: Any, /, lam: Any, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return numbers of the Poisson distribution of any means."""
     return POISSON.bind(key, draw, (lam,), size, stream)
@@ -334,13 +332,7 @@ def poisson_variates(
 
 @derived(**POISSON.derived_facts)
 def poisson(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    lam: float | Array | Sequence[float],
-    size: int | Shape | None = None,
-    *,
-    stream: int = 0,
+    key: Integer, draw: Integer, /, lam: Parameter, size: Size = None, *, stream: int = 0
 ) -> Array:
     """Return numbers of the Poisson distribution of mean `lam`, int64 (inversion, PTRS from 10 on).
 
@@ -366,7 +358,7 @@ BINOMIAL = Sampler(
 
 @operation(name="binomial", public=False, **BINOMIAL.facts)
 def binomial_variates(
-    key: Any, draw: Any, /, n: Any, p: Any, size: int | Shape | None = None, *, stream: int = 0
+    key: Any, draw: Any, /, n: Any, p: Any, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return numbers of the binomial distribution of any parameters."""
     return BINOMIAL.bind(key, draw, (n, p), size, stream)
@@ -374,12 +366,12 @@ def binomial_variates(
 
 @derived(**BINOMIAL.derived_facts)
 def binomial(
-    key: int | Array,
-    draw: int | Array,
+    key: Integer,
+    draw: Integer,
     /,
-    n: float | Array | Sequence[float],
-    p: float | Array | Sequence[float],
-    size: int | Shape | None = None,
+    n: Parameter,
+    p: Parameter,
+    size: Size = None,
     *,
     stream: int = 0,
 ) -> Array:
@@ -419,13 +411,13 @@ HYPERGEOMETRIC = Sampler(
 
 @operation(**HYPERGEOMETRIC.facts)
 def hypergeometric(
-    key: int | Array,
-    draw: int | Array,
+    key: Integer,
+    draw: Integer,
     /,
-    ngood: float | Array | Sequence[float],
-    nbad: float | Array | Sequence[float],
-    nsample: float | Array | Sequence[float],
-    size: int | Shape | None = None,
+    ngood: Parameter,
+    nbad: Parameter,
+    nsample: Parameter,
+    size: Size = None,
     *,
     stream: int = 0,
 ) -> BoundCall:
@@ -443,13 +435,7 @@ ZIPF = Sampler("zipf", rejection.zipf, lambda a: a > 1, "a > 1", (2.5,), dtype=I
 
 @operation(**ZIPF.facts)
 def zipf(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    a: float | Array | Sequence[float],
-    size: int | Shape | None = None,
-    *,
-    stream: int = 0,
+    key: Integer, draw: Integer, /, a: Parameter, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return numbers of Zipf's distribution of exponent `a`, int64 (Devroye).
 
@@ -472,13 +458,7 @@ LOGSERIES = Sampler(
 
 @operation(**LOGSERIES.facts)
 def logseries(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    p: float | Array | Sequence[float],
-    size: int | Shape | None = None,
-    *,
-    stream: int = 0,
+    key: Integer, draw: Integer, /, p: Parameter, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return numbers of the logarithmic series distribution, int64 (Kemp).
 
@@ -525,12 +505,12 @@ MULTINOMIAL = Sampler(
 
 @operation(**MULTINOMIAL.facts)
 def multinomial(
-    key: int | Array,
-    draw: int | Array,
+    key: Integer,
+    draw: Integer,
     /,
     n: int | Array,
     pvals: Any,
-    size: int | Shape | None = None,
+    size: Size = None,
     *,
     stream: int = 0,
 ) -> BoundCall:
@@ -581,13 +561,7 @@ DIRICHLET = Sampler(
 
 @operation(**DIRICHLET.facts, vjp=_dirichlet_back)
 def dirichlet(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    alpha: Any,
-    size: int | Shape | None = None,
-    *,
-    stream: int = 0,
+    key: Integer, draw: Integer, /, alpha: Any, size: Size = None, *, stream: int = 0
 ) -> BoundCall:
     """Return vectors of the Dirichlet distribution: the shares of gamma numbers of shapes `alpha`
     (k,) in their sum. Shape: `size`, then k.
@@ -612,12 +586,12 @@ COLORS = Sampler(
 
 @operation(**COLORS.facts)
 def multivariate_hypergeometric(
-    key: int | Array,
-    draw: int | Array,
+    key: Integer,
+    draw: Integer,
     /,
     colors: Any,
     nsample: int | Array,
-    size: int | Shape | None = None,
+    size: Size = None,
     *,
     stream: int = 0,
 ) -> BoundCall:

@@ -9,16 +9,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import BoundCall, Inferred, SampleCall
-from tenfold.core.op_decorators import array, as_stack, operation
+from tenfold.core.op import BoundCall, Inferred
+from tenfold.core.op_decorators import array
 from tenfold.core.shape_rules import Shape, product
 from tenfold.dtypes import COMPLEX64, COMPLEX128, real_part
 from tenfold.ops.complex import conj
 from tenfold.ops.create import eye
 from tenfold.ops.diagonal_tril_triu import diag_embed
-from tenfold.ops.linalg import adjoint, computation_dtype, diagonal, solve, square
+from tenfold.ops.linalg import (
+    NOT_FINITE,
+    adjoint,
+    computation_dtype,
+    diagonal,
+    matrix_operation,
+    solve,
+    square,
+)
 from tenfold.ops.selection import where
-from tenfold.ops.svd_eig import NOT_FINITE
 
 
 class EigResult(NamedTuple):
@@ -69,23 +76,12 @@ def _values_of_eig(x: Array) -> Array:
     return eig(x)[0]
 
 
-_SQUARE_SAMPLES = (
-    SampleCall(((3, 3),)),
-    SampleCall(((2, 4, 4),)),
-    SampleCall(((0, 0),)),
-    SampleCall(((0, 2, 2),)),
-)
-
-
-@operation(
+@matrix_operation(
     rule=_eigvals_rule,
     reference=np.linalg.eigvals,
     can_fail=True,
     remedy=NOT_FINITE,
     multiply_adds=lambda types: product(types[0].shape) * types[0].shape[-1] * 5,
-    namespace="linalg",
-    batch_params=as_stack,
-    samples=_SQUARE_SAMPLES,
     expression=_values_of_eig,
 )
 def eigvals(x: Array, /) -> BoundCall:
@@ -104,16 +100,13 @@ def eigvals(x: Array, /) -> BoundCall:
     return BoundCall((array(x),))
 
 
-@operation(
+@matrix_operation(
     rule=_eig_rule,
     reference=_eig_reference,
     can_fail=True,
     remedy=NOT_FINITE,
     multiply_adds=lambda types: product(types[0].shape) * types[0].shape[-1] * 25 // 2,
     result_type=EigResult,
-    namespace="linalg",
-    batch_params=as_stack,
-    samples=_SQUARE_SAMPLES,
     vjp=_eig_back,
 )
 def eig(x: Array, /) -> BoundCall:

@@ -111,7 +111,6 @@ def _convert_operands(operands: Sequence[Any]) -> tuple[list[Array], np.dtype]:
 
 
 @derived(
-    reference=np.einsum,
     numpy=(np.einsum,),
 )
 def einsum(subscripts: str, /, *operands: Any, optimize: Any = True) -> Array:

@@ -8,17 +8,18 @@ reference computes float32 in float64 and half types in float32, rounded once (`
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tenfold._native import Array
 from tenfold.core.dtype_rules import floating, real_floating
-from tenfold.core.op_decorators import FORMULA_COST, elementwise
+from tenfold.core.op import Op, P
+from tenfold.core.op_decorators import FORMULA_COST, DtypeRule, elementwise
 from tenfold.core.upcast import special, widened
 from tenfold.dtypes import kind_of
 from tenfold.ops import complex_functions
-from tenfold.ops.complex_functions import by_name
 from tenfold.ops.complex_parts import real_or_complex
 from tenfold.ops.erfc import erfc_reference
 from tenfold.ops.selection import where
@@ -34,15 +35,25 @@ def _by_square(x: Any, y: Array) -> Array:
     return _quotient(_quotient(x, y), y)
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.exp),
-    kernel=by_name("exp", complex_functions.exp),
-    cost=FORMULA_COST,
-    numpy=(np.exp,),
-    accuracy=2,
-    partials=(lambda y, x: y,),
-)
+def _function(
+    ufunc: np.ufunc,
+    of_complex: Callable[..., Any] | None = None,
+    *,
+    dtypes: DtypeRule = floating,
+    accuracy: int = 4,
+    **facts: Any,
+) -> Callable[[Callable[P, Array]], Op[P]]:
+    """Declare the elementary function of a ufunc; `of_complex` is its kernel rule on complex
+    numbers.
+    """
+    facts["elementary"] = of_complex is None
+    if of_complex is not None:
+        facts["kernel"] = real_or_complex(lambda k, x: k.call(ufunc.__name__, x), of_complex)
+        facts["cost"] = FORMULA_COST
+    return elementwise(dtypes=dtypes, reference=widened(ufunc), accuracy=accuracy, **facts)
+
+
+@_function(np.exp, complex_functions.exp, accuracy=2, partials=(lambda y, x: y,))
 def exp(x: Array, /) -> Array:
     """e to the power of `x`, element by element.
 
@@ -54,15 +65,7 @@ def exp(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.exp2),
-    kernel=by_name("exp2", complex_functions.exp2),
-    cost=FORMULA_COST,
-    numpy=(np.exp2,),
-    accuracy=4,
-    partials=(lambda y, x: y * math.log(2),),
-)
+@_function(np.exp2, complex_functions.exp2, partials=(lambda y, x: y * math.log(2),))
 def exp2(x: Array, /) -> Array:
     """2 to the power of `x`, element by element.
 
@@ -74,15 +77,7 @@ def exp2(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.expm1),
-    kernel=by_name("expm1", complex_functions.expm1),
-    cost=FORMULA_COST,
-    numpy=(np.expm1,),
-    accuracy=4,
-    partials=(lambda y, x: y + 1,),
-)
+@_function(np.expm1, complex_functions.expm1, partials=(lambda y, x: y + 1,))
 def expm1(x: Array, /) -> Array:
     """`exp(x) - 1`, element by element, accurate for small `x`.
 
@@ -94,15 +89,7 @@ def expm1(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.log),
-    kernel=by_name("log", complex_functions.log),
-    cost=FORMULA_COST,
-    numpy=(np.log,),
-    accuracy=2,
-    partials=(lambda y, x: 1 / x,),
-)
+@_function(np.log, complex_functions.log, accuracy=2, partials=(lambda y, x: 1 / x,))
 def log(x: Array, /) -> Array:
     """Natural logarithm of `x`, element by element: -inf at 0, NaN below (real dtypes).
 
@@ -114,14 +101,7 @@ def log(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.log1p),
-    numpy=(np.log1p,),
-    elementary=True,
-    accuracy=4,
-    partials=(lambda y, x: 1 / (1 + x),),
-)
+@_function(np.log1p, partials=(lambda y, x: 1 / (1 + x),))
 def log1p(x: Array, /) -> Array:
     """`log(1 + x)`, element by element, accurate for small `x`.
 
@@ -133,15 +113,7 @@ def log1p(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.log2),
-    kernel=by_name("log2", complex_functions.log2),
-    cost=FORMULA_COST,
-    numpy=(np.log2,),
-    accuracy=4,
-    partials=(lambda y, x: 1 / (x * math.log(2)),),
-)
+@_function(np.log2, complex_functions.log2, partials=(lambda y, x: 1 / (x * math.log(2)),))
 def log2(x: Array, /) -> Array:
     """Logarithm of `x` to the base 2, element by element: -inf at 0, NaN below (real dtypes).
 
@@ -153,15 +125,7 @@ def log2(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.log10),
-    kernel=by_name("log10", complex_functions.log10),
-    cost=FORMULA_COST,
-    numpy=(np.log10,),
-    accuracy=4,
-    partials=(lambda y, x: 1 / (x * math.log(10)),),
-)
+@_function(np.log10, complex_functions.log10, partials=(lambda y, x: 1 / (x * math.log(10)),))
 def log10(x: Array, /) -> Array:
     """Logarithm of `x` to the base 10, element by element: -inf at 0, NaN below (real dtypes).
 
@@ -173,12 +137,9 @@ def log10(x: Array, /) -> Array:
     """
 
 
-@elementwise(
+@_function(
+    np.logaddexp,
     dtypes=real_floating,
-    reference=widened(np.logaddexp),
-    numpy=(np.logaddexp,),
-    elementary=True,
-    accuracy=4,
     accuracy_floor=0.5,
     partials=(
         lambda y, x1, x2: exp(-logaddexp(0, x2 - x1)),  # type: ignore[has-type]  # below
@@ -216,14 +177,7 @@ def sqrt(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=real_floating,
-    reference=widened(np.cbrt),
-    numpy=(np.cbrt,),
-    elementary=True,
-    accuracy=4,
-    partials=(lambda y, x: 1 / (3 * y * y),),
-)
+@_function(np.cbrt, dtypes=real_floating, partials=(lambda y, x: 1 / (3 * y * y),))
 def cbrt(x: Array, /) -> Array:
     """Cube root of `x`, element by element, with the sign of `x`.
 
@@ -235,12 +189,9 @@ def cbrt(x: Array, /) -> Array:
     """
 
 
-@elementwise(
+@_function(
+    np.hypot,
     dtypes=real_floating,
-    reference=widened(np.hypot),
-    numpy=(np.hypot,),
-    elementary=True,
-    accuracy=4,
     partials=(lambda y, x1, x2: _quotient(x1, y), lambda y, x1, x2: _quotient(x2, y)),
 )
 def hypot(x1: Array | complex, x2: Array | complex, /) -> Array:
@@ -254,12 +205,9 @@ def hypot(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.sin),
-    kernel=by_name("sin", complex_functions.sin),
-    cost=FORMULA_COST,
-    numpy=(np.sin,),
+@_function(
+    np.sin,
+    complex_functions.sin,
     accuracy=2,
     partials=(lambda y, x: cos(x),),  # type: ignore[has-type]  # below
 )
@@ -274,15 +222,7 @@ def sin(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.cos),
-    kernel=by_name("cos", complex_functions.cos),
-    cost=FORMULA_COST,
-    numpy=(np.cos,),
-    accuracy=2,
-    partials=(lambda y, x: -sin(x),),
-)
+@_function(np.cos, complex_functions.cos, accuracy=2, partials=(lambda y, x: -sin(x),))
 def cos(x: Array, /) -> Array:
     """Cosine of `x` in radians, element by element.
 
@@ -294,14 +234,7 @@ def cos(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.tan),
-    numpy=(np.tan,),
-    elementary=True,
-    accuracy=4,
-    partials=(lambda y, x: 1 + y * y,),
-)
+@_function(np.tan, partials=(lambda y, x: 1 + y * y,))
 def tan(x: Array, /) -> Array:
     """Tangent of `x` in radians, element by element.
 
@@ -313,14 +246,7 @@ def tan(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.arcsin),
-    numpy=(np.arcsin,),
-    elementary=True,
-    accuracy=4,
-    partials=(lambda y, x: 1 / sqrt(1 - x * x),),
-)
+@_function(np.arcsin, partials=(lambda y, x: 1 / sqrt(1 - x * x),))
 def asin(x: Array, /) -> Array:
     """Angle in [-pi/2, pi/2] radians whose sine is `x`, element by element: NaN outside [-1, 1]
     (real dtypes).
@@ -333,14 +259,7 @@ def asin(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.arccos),
-    numpy=(np.arccos,),
-    elementary=True,
-    accuracy=4,
-    partials=(lambda y, x: -1 / sqrt(1 - x * x),),
-)
+@_function(np.arccos, partials=(lambda y, x: -1 / sqrt(1 - x * x),))
 def acos(x: Array, /) -> Array:
     """Angle in [0, pi] radians whose cosine is `x`, element by element: NaN outside [-1, 1]
     (real dtypes).
@@ -353,14 +272,7 @@ def acos(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.arctan),
-    numpy=(np.arctan,),
-    elementary=True,
-    accuracy=4,
-    partials=(lambda y, x: 1 / (1 + x * x),),
-)
+@_function(np.arctan, partials=(lambda y, x: 1 / (1 + x * x),))
 def atan(x: Array, /) -> Array:
     """Angle in [-pi/2, pi/2] radians whose tangent is `x`, element by element.
 
@@ -372,12 +284,9 @@ def atan(x: Array, /) -> Array:
     """
 
 
-@elementwise(
+@_function(
+    np.arctan2,
     dtypes=real_floating,
-    reference=widened(np.arctan2),
-    numpy=(np.arctan2,),
-    elementary=True,
-    accuracy=4,
     partials=(
         lambda y, x1, x2: _by_square(x2, hypot(x1, x2)),
         lambda y, x1, x2: _by_square(-x1, hypot(x1, x2)),
@@ -394,12 +303,8 @@ def atan2(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.sinh),
-    numpy=(np.sinh,),
-    elementary=True,
-    accuracy=4,
+@_function(
+    np.sinh,
     partials=(lambda y, x: cosh(x),),  # type: ignore[has-type]  # below
 )
 def sinh(x: Array, /) -> Array:
@@ -413,14 +318,7 @@ def sinh(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.cosh),
-    numpy=(np.cosh,),
-    elementary=True,
-    accuracy=4,
-    partials=(lambda y, x: sinh(x),),
-)
+@_function(np.cosh, partials=(lambda y, x: sinh(x),))
 def cosh(x: Array, /) -> Array:
     """Hyperbolic cosine of `x`, element by element.
 
@@ -432,14 +330,7 @@ def cosh(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.tanh),
-    numpy=(np.tanh,),
-    elementary=True,
-    accuracy=2,
-    partials=(lambda y, x: 1 - y * y,),
-)
+@_function(np.tanh, accuracy=2, partials=(lambda y, x: 1 - y * y,))
 def tanh(x: Array, /) -> Array:
     """Hyperbolic tangent of `x`, element by element.
 
@@ -451,12 +342,8 @@ def tanh(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.arcsinh),
-    numpy=(np.arcsinh,),
-    elementary=True,
-    accuracy=4,
+@_function(
+    np.arcsinh,
     partials=(lambda y, x: 1 / (sqrt(1 + x * x) if kind_of(x.dtype) == "c" else hypot(1, x)),),
 )
 def asinh(x: Array, /) -> Array:
@@ -470,14 +357,7 @@ def asinh(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.arccosh),
-    numpy=(np.arccosh,),
-    elementary=True,
-    accuracy=4,
-    partials=(lambda y, x: 1 / (sqrt(x - 1) * sqrt(x + 1)),),
-)
+@_function(np.arccosh, partials=(lambda y, x: 1 / (sqrt(x - 1) * sqrt(x + 1)),))
 def acosh(x: Array, /) -> Array:
     """Number at or above 0 whose hyperbolic cosine is `x`, element by element: NaN below 1 (real
     dtypes).
@@ -490,14 +370,7 @@ def acosh(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=floating,
-    reference=widened(np.arctanh),
-    numpy=(np.arctanh,),
-    elementary=True,
-    accuracy=4,
-    partials=(lambda y, x: 1 / (1 - x * x),),
-)
+@_function(np.arctanh, partials=(lambda y, x: 1 / (1 - x * x),))
 def atanh(x: Array, /) -> Array:
     """Number whose hyperbolic tangent is `x`, element by element: NaN outside [-1, 1] (real).
 

@@ -30,7 +30,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
-from tenfold.core.op import BoundCall, Inferred, SampleCall
+from tenfold.core.op import BoundCall, Inferred
 from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.dtypes import COMPLEX128, FLOAT64, canonical, kind_of, real_part
@@ -38,6 +38,7 @@ from tenfold.errors import ShapeError
 from tenfold.ops.complex import conj, imag
 from tenfold.ops.linalg import (
     SINGULAR,
+    SQUARE_SAMPLES,
     check_rhs,
     computation_dtype,
     computation_dtype_of,
@@ -442,13 +443,7 @@ def inv_factored(packed: Array, /, *, dtype: np.dtype) -> BoundCall:
 @derived(
     namespace="linalg",
     numpy=(np.linalg.slogdet,),
-    reference=np.linalg.slogdet,
-    samples=[
-        SampleCall(((3, 3),)),
-        SampleCall(((2, 4, 4),)),
-        SampleCall(((0, 0),)),
-        SampleCall(((0, 2, 2),)),
-    ],
+    samples=SQUARE_SAMPLES,
 )
 def slogdet(x: Array, /) -> Any:
     """Sign and logarithm of the modulus of the determinant: (..., n, n) to (...) and (...).

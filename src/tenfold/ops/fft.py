@@ -16,7 +16,7 @@ import numpy as np
 
 from tenfold._native import Array, Type, Value
 from tenfold.core.cast_values import cast_values
-from tenfold.core.op import BoundCall, Inferred, Op, P, SampleCall
+from tenfold.core.op import BoundCall, Derived, Inferred, Op, P, SampleCall
 from tenfold.core.op_decorators import array, derived, operation, refuse_dtype
 from tenfold.core.shape_rules import Axis, Shape, normalize_axis
 from tenfold.dtypes import (
@@ -450,17 +450,18 @@ def irfftn(
     return _several_axes(x, s, axes, norm, hermitian=True)
 
 
-_MATRIX = [SampleCall(((4, 6),))]
+def _of_matrices(numpy_function: Any) -> Callable[[Callable[P, Array]], Derived[P]]:
+    """Return the decorator of a transform along the last two axes."""
+    return derived(
+        namespace="fft",
+        numpy=(numpy_function,),
+        samples=[SampleCall(((4, 6),))],
+        accuracy=64,
+        accuracy_floor=8.0,
+    )
 
 
-@derived(
-    namespace="fft",
-    numpy=(np.fft.fft2,),
-    reference=np.fft.fft2,
-    samples=_MATRIX,
-    accuracy=64,
-    accuracy_floor=8.0,
-)
+@_of_matrices(np.fft.fft2)
 def fft2(
     x: Array,
     /,
@@ -477,14 +478,7 @@ def fft2(
     return fftn(x, s, axes, norm)
 
 
-@derived(
-    namespace="fft",
-    numpy=(np.fft.ifft2,),
-    reference=np.fft.ifft2,
-    samples=_MATRIX,
-    accuracy=64,
-    accuracy_floor=8.0,
-)
+@_of_matrices(np.fft.ifft2)
 def ifft2(
     x: Array,
     /,
@@ -501,14 +495,7 @@ def ifft2(
     return ifftn(x, s, axes, norm)
 
 
-@derived(
-    namespace="fft",
-    numpy=(np.fft.rfft2,),
-    reference=np.fft.rfft2,
-    samples=_MATRIX,
-    accuracy=64,
-    accuracy_floor=8.0,
-)
+@_of_matrices(np.fft.rfft2)
 def rfft2(
     x: Array,
     /,
@@ -525,14 +512,7 @@ def rfft2(
     return rfftn(x, s, axes, norm)
 
 
-@derived(
-    namespace="fft",
-    numpy=(np.fft.irfft2,),
-    reference=np.fft.irfft2,
-    samples=_MATRIX,
-    accuracy=64,
-    accuracy_floor=8.0,
-)
+@_of_matrices(np.fft.irfft2)
 def irfft2(
     x: Array,
     /,
@@ -605,9 +585,7 @@ def _rolled_halves(x: Any, axes: Axis, sign: int) -> Array:
 _SHIFT_SAMPLES = [SampleCall(((5,),)), SampleCall(((3, 4),)), SampleCall(((3, 4),), {"axes": 1})]
 
 
-@derived(
-    namespace="fft", numpy=(np.fft.fftshift,), reference=np.fft.fftshift, samples=_SHIFT_SAMPLES
-)
+@derived(namespace="fft", numpy=(np.fft.fftshift,), samples=_SHIFT_SAMPLES)
 def fftshift(x: Array, /, axes: Axis = None) -> Array:
     """Return `x` with the number of frequency 0 in the middle of each of `axes` (all if None).
 
@@ -618,9 +596,7 @@ def fftshift(x: Array, /, axes: Axis = None) -> Array:
     return _rolled_halves(x, axes, 1)
 
 
-@derived(
-    namespace="fft", numpy=(np.fft.ifftshift,), reference=np.fft.ifftshift, samples=_SHIFT_SAMPLES
-)
+@derived(namespace="fft", numpy=(np.fft.ifftshift,), samples=_SHIFT_SAMPLES)
 def ifftshift(x: Array, /, axes: Axis = None) -> Array:
     """Return the inverse of `fftshift`.
 

@@ -152,7 +152,6 @@ def gather(
 
 
 @derived(
-    reference=np.take,
     numpy=(np.take,),
     samples=[
         SampleCall(((4,),), {}, ([3, 0, 0],)),

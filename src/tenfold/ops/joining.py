@@ -222,7 +222,6 @@ def stack(arrays: Sequence[Array], /, axis: int = 0) -> BoundCall:
 
 
 @derived(
-    reference=np.unstack,
     numpy=(np.unstack,),
     samples=[SampleCall(((3, 2),)), SampleCall(((2, 3),), {"axis": -1})],
 )
@@ -242,7 +241,6 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 
 @derived(
-    reference=np.split,
     numpy=(np.split,),
     samples=[
         SampleCall(((6, 2),), positional=(3,)),

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import BoundCall, Inferred, SampleCall
+from tenfold.core.op import BoundCall, Inferred, Op, P, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.core.structure import Structure, inverse_structure
@@ -281,15 +281,24 @@ def _svd_back(
     return (g_x,)
 
 
-_SQUARE_SAMPLES = (
+SQUARE_SAMPLES = (
     SampleCall(((3, 3),)),
     SampleCall(((2, 4, 4),)),
     SampleCall(((0, 0),)),
     SampleCall(((0, 2, 2),)),
 )
+NOT_FINITE = "look for NaN or infinity in the matrix"
+"""The remedy for an iteration that does not converge."""
 
 
-@operation(
+def matrix_operation(
+    *, samples: Sequence[SampleCall] = SQUARE_SAMPLES, **facts: Any
+) -> Callable[[Callable[P, BoundCall]], Op[P]]:
+    """Declare an operation on stacks of matrices whose params are those of one matrix."""
+    return operation(namespace="linalg", batch_params=as_stack, samples=samples, **facts)
+
+
+@matrix_operation(
     bind_depends_on="types",
     rule=_same_shape,
     structure=inverse_structure,
@@ -298,10 +307,7 @@ _SQUARE_SAMPLES = (
     remedy=SINGULAR,
     multiply_adds=_per_matrix(lambda n: n**3),
     shares_factors=True,
-    namespace="linalg",
     numpy=(np.linalg.inv,),
-    batch_params=as_stack,
-    samples=_SQUARE_SAMPLES,
     vjp=lambda g, y, x: (-(adjoint(y) @ g @ adjoint(y)),),
 )
 def inv(x: Array, /) -> BoundCall:
@@ -327,16 +333,12 @@ def _determinant_rule(types: tuple[Type, ...]) -> Inferred:
     return Inferred(((stack, dtype),), (dtype,))
 
 
-@operation(
+@matrix_operation(
     bind_depends_on="types",
     rule=_determinant_rule,
-    reference=np.linalg.det,
     multiply_adds=_per_matrix(lambda n: n**3 // 3),
     shares_factors=True,
-    namespace="linalg",
     numpy=(np.linalg.det,),
-    batch_params=as_stack,
-    samples=_SQUARE_SAMPLES,
     vjp=_det_back,
 )
 def det(x: Array, /) -> BoundCall:
@@ -477,7 +479,7 @@ def _has_cholesky(x: np.ndarray, upper: bool) -> bool:
     return True
 
 
-@operation(
+@matrix_operation(
     bind_depends_on="types",
     rule=_same_shape,
     makes=lambda upper: (Structure.UPPER if upper else Structure.LOWER,),
@@ -485,9 +487,8 @@ def _has_cholesky(x: np.ndarray, upper: bool) -> bool:
     can_fail=True,
     remedy="give a positive definite matrix, or solve with tn.linalg.solve",
     multiply_adds=_per_matrix(lambda n: n**3 // 6),
-    namespace="linalg",
     numpy=(np.linalg.cholesky,),
-    batch_params=as_stack,
+    samples=(),
     vjp=_cholesky_back,
 )
 def cholesky(x: Array, /, *, upper: bool = False) -> BoundCall:
@@ -534,16 +535,14 @@ _RECTANGULAR_SAMPLES = (
 )
 
 
-@operation(
+@matrix_operation(
     rule=_qr_rule,
     makes=lambda _: (Structure.ORTHOGONAL, Structure.UPPER),
     reference=_qr_reference,
     can_fail=True,
     multiply_adds=_qr_multiply_adds,
     result_type=QRResult,
-    namespace="linalg",
     numpy=(np.linalg.qr,),
-    batch_params=as_stack,
     samples=[
         *_RECTANGULAR_SAMPLES,
         *(s._replace(arguments={"mode": "complete"}) for s in _RECTANGULAR_SAMPLES),
@@ -593,17 +592,15 @@ def _svd_multiply_adds(types: tuple[Type, ...], full_matrices: bool) -> int:
     return product(stack) * per_matrix
 
 
-@operation(
+@matrix_operation(
     rule=_svd_rule,
     makes=lambda _: (Structure.ORTHOGONAL, Structure.GENERAL, Structure.ORTHOGONAL),
     reference=_svd_reference,
     can_fail=True,
-    remedy="look for NaN or infinity in the matrix",
+    remedy=NOT_FINITE,
     multiply_adds=_svd_multiply_adds,
     result_type=SVDResult,
-    namespace="linalg",
     numpy=(np.linalg.svd,),
-    batch_params=as_stack,
     samples=[
         *_RECTANGULAR_SAMPLES,
         *(s._replace(arguments={"full_matrices": False}) for s in _RECTANGULAR_SAMPLES),
@@ -635,18 +632,15 @@ def _eigh_reference(x: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(np.linalg.eigh(x))
 
 
-@operation(
+@matrix_operation(
     rule=_eigh_rule,
     makes=lambda: (Structure.GENERAL, Structure.ORTHOGONAL),
     reference=_eigh_reference,
     can_fail=True,
-    remedy="look for NaN or infinity in the matrix",
+    remedy=NOT_FINITE,
     multiply_adds=_per_matrix(lambda n: 9 * n**3 // 2),
     result_type=EighResult,
-    namespace="linalg",
     numpy=(np.linalg.eigh,),
-    batch_params=as_stack,
-    samples=_SQUARE_SAMPLES,
     vjp=_eigh_back,
 )
 def eigh(x: Array, /) -> BoundCall:
@@ -704,7 +698,7 @@ def _cofactors_back(g: Array, y: Array, x: Array) -> tuple[Array]:
     rule=_same_shape,
     reference=_cofactors,
     can_fail=True,
-    remedy="look for NaN or infinity in the matrix",
+    remedy=NOT_FINITE,
     multiply_adds=_per_matrix(lambda n: 12 * n**3),
     public=False,
     portable=True,
@@ -720,7 +714,6 @@ def cofactors(x: Array, /) -> BoundCall:
     namespace="linalg",
     numpy=(np.linalg.diagonal,),
     samples=[SampleCall(((2, 3, 4),)), SampleCall(((3, 4),), {"offset": -1})],
-    reference=np.linalg.diagonal,
 )
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     """Return the view of the diagonals of matrices, the last two axes: (..., m, n) to (..., k).

@@ -12,7 +12,7 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.core.dtype_rules import division
 from tenfold.core.op import BoundCall, Inferred, SampleCall
-from tenfold.core.op_decorators import array, as_stack, elementwise, operation
+from tenfold.core.op_decorators import array, elementwise, operation
 from tenfold.core.scalar_ir import Body, ComplexElement, Element
 from tenfold.core.shape_rules import product
 from tenfold.core.structure import Structure
@@ -25,6 +25,7 @@ from tenfold.ops.linalg import (
     adjoint,
     computation_dtype,
     matrices,
+    matrix_operation,
     refuse_singular,
     shared_matrix_solve_members,
     solve,
@@ -246,14 +247,12 @@ def _lu_multiply_adds(types: tuple[Type, ...]) -> int:
     return product(stack) * (n * n * (3 * m - n) // 6)
 
 
-@operation(
+@matrix_operation(
     rule=_lu_rule,
     makes=lambda: _LU_STRUCTURES,
     reference=_lu_reference,
     multiply_adds=_lu_multiply_adds,
     result_type=LUResult,
-    namespace="linalg",
-    batch_params=as_stack,
     samples=[
         SampleCall(((3, 3),)),
         SampleCall(((3, 2),)),

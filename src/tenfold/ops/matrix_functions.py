@@ -17,7 +17,7 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Inferred, SampleCall
-from tenfold.core.op_decorators import array, as_stack, derived, operation
+from tenfold.core.op_decorators import array, derived
 from tenfold.core.shape_rules import normalize_axis, product
 from tenfold.dtypes import COMPLEX64, COMPLEX128, real_part
 from tenfold.errors import MatrixError, ShapeError
@@ -25,16 +25,9 @@ from tenfold.ops.cast import convert
 from tenfold.ops.contract import matmul
 from tenfold.ops.create import zeros_like
 from tenfold.ops.joining import concat
-from tenfold.ops.linalg import adjoint, computation_dtype, inv, solve, square
+from tenfold.ops.linalg import adjoint, computation_dtype, inv, matrix_operation, solve, square
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.reshaping import reshape
-
-_SQUARE_SAMPLES = (
-    SampleCall(((3, 3),)),
-    SampleCall(((2, 4, 4),)),
-    SampleCall(((0, 0),)),
-    SampleCall(((0, 2, 2),)),
-)
 
 
 def _expm_rule(types: tuple[Type, ...]) -> Inferred:
@@ -68,14 +61,11 @@ def _expm_back(g: Array, y: Array, x: Array) -> tuple[Array]:
     return (expm(_block_matrix(g, y, x))[..., :n, n:],)
 
 
-@operation(
+@matrix_operation(
     bind_depends_on="types",
     rule=_expm_rule,
     reference=_expm_reference,
     multiply_adds=lambda types: 8 * product(types[0].shape) * types[0].shape[-1],
-    namespace="linalg",
-    batch_params=as_stack,
-    samples=_SQUARE_SAMPLES,
     vjp=_expm_back,
 )
 def expm(x: Array, /) -> BoundCall:
@@ -115,14 +105,11 @@ def _sqrtm_back(g: Array, y: Array, x: Array) -> tuple[Array]:
     return (sqrtm(_block_matrix(g, y, x))[..., :n, n:],)
 
 
-@operation(
+@matrix_operation(
     bind_depends_on="types",
     rule=_sqrtm_rule,
     reference=_sqrtm_reference,
     multiply_adds=lambda types: 14 * product(types[0].shape) * types[0].shape[-1],
-    namespace="linalg",
-    batch_params=as_stack,
-    samples=_SQUARE_SAMPLES,
     vjp=_sqrtm_back,
 )
 def sqrtm(x: Array, /) -> BoundCall:
@@ -143,7 +130,6 @@ def sqrtm(x: Array, /) -> BoundCall:
 
 @derived(
     namespace="linalg",
-    reference=np.linalg.multi_dot,
     numpy=(np.linalg.multi_dot,),
     samples=[SampleCall(((2, 3), (3, 4), (4, 2))), SampleCall(((3,), (3, 4), (4,)))],
 )
@@ -173,7 +159,6 @@ def multi_dot(arrays: Sequence[Array], /) -> Array:
 
 @derived(
     namespace="linalg",
-    reference=np.linalg.tensorinv,
     numpy=(np.linalg.tensorinv,),
     samples=[SampleCall(((2, 3, 6),)), SampleCall(((4, 4),), {"ind": 1})],
 )
@@ -198,7 +183,6 @@ def tensorinv(x: Array, /, ind: int = 2) -> Array:
 
 @derived(
     namespace="linalg",
-    reference=np.linalg.tensorsolve,
     numpy=(np.linalg.tensorsolve,),
     samples=[
         SampleCall(((2, 3, 6), (2, 3))),

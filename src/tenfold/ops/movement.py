@@ -46,7 +46,6 @@ def _permute_map(shape: Shape, axes: tuple[int, ...]) -> IndexMap:
     bind_depends_on="ranks",
     shapes="permuted",
     structure=permuted_structure,
-    reference=np.transpose,
     view=True,
     index_map=_permute_map,
     method=True,
@@ -84,7 +83,6 @@ def permute_dims(x: Array, /, axes: Sequence[int] | None = None) -> BoundCall:
 
 
 @derived(
-    reference=np.moveaxis,
     numpy=(np.moveaxis,),
     samples=[
         SampleCall(((2, 3, 4),), positional=(0, -1)),
@@ -123,7 +121,6 @@ def _normalize_axis_list(axes: int | Sequence[int], ndim: int) -> tuple[int, ...
 
 
 @derived(
-    reference=np.swapaxes,
     numpy=(np.swapaxes,),
     samples=[SampleCall(((2, 3, 4),), positional=(2, 0))],
 )
@@ -142,7 +139,6 @@ def swapaxes(x: Array, axis1: int, axis2: int, /) -> Array:
 
 
 @derived(
-    reference=np.matrix_transpose,
     numpy=(np.matrix_transpose, np.linalg.matrix_transpose),
     also=("linalg",),
     samples=[SampleCall(((2, 3),)), SampleCall(((2, 0, 3),))],
@@ -187,7 +183,6 @@ def transpose(x: Array) -> Array:
 
 
 @derived(
-    reference=np.flip,
     numpy=(np.flip,),
     samples=[
         SampleCall(((2, 3),)),
@@ -211,7 +206,6 @@ def flip(x: Array, /, axis: Axis = None) -> Array:
 
 
 @derived(
-    reference=np.expand_dims,
     numpy=(np.expand_dims,),
     samples=[
         SampleCall(((2, 3),), {"axis": 1}),
@@ -233,7 +227,6 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
 
 
 @derived(
-    reference=np.squeeze,
     numpy=(np.squeeze,),
     samples=[
         SampleCall(((1, 3, 1),), {"axis": 0}),

@@ -12,7 +12,7 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Inferred, SampleCall
-from tenfold.core.op_decorators import array, as_stack, derived, operation
+from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.shape_rules import Axis, Shape, normalize_axes, normalize_axis, product, reduced
 from tenfold.dtypes import FLOAT64, compute_dtype, kind_of, real_part
 from tenfold.errors import MatrixError, ShapeError
@@ -20,7 +20,14 @@ from tenfold.ops import arithmetic, diagonal_tril_triu, reduce, svd_eig
 from tenfold.ops.batch_rules import Members
 from tenfold.ops.complex import abs2
 from tenfold.ops.elementary import sqrt
-from tenfold.ops.linalg import computation_dtype, inv, matrices, square
+from tenfold.ops.linalg import (
+    NOT_FINITE,
+    computation_dtype,
+    inv,
+    matrices,
+    matrix_operation,
+    square,
+)
 from tenfold.ops.movement import expand_dims, moveaxis, permute_dims, squeeze
 from tenfold.ops.reduce import sum  # noqa: A004  # its public name
 from tenfold.ops.reshaping import reshape
@@ -31,7 +38,6 @@ Order = float | Literal["fro", "nuc"] | None
 
 
 @derived(
-    reference=np.trace,
     numpy=(np.trace,),
     samples=[
         SampleCall(((3, 3),)),
@@ -63,7 +69,6 @@ def trace(x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: A
     namespace="linalg",
     numpy=(np.linalg.trace,),
     samples=[SampleCall(((2, 3, 4),)), SampleCall(((3, 4),), {"offset": -1})],
-    reference=np.linalg.trace,
 )
 def matrix_trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
     """Sum along the diagonals of matrices, the last two axes: (..., m, n) to (...); see `tn.trace`.
@@ -224,7 +229,6 @@ def norm(
 @derived(
     namespace="linalg",
     numpy=(np.linalg.vector_norm,),
-    reference=np.linalg.vector_norm,
     samples=[
         SampleCall(((2, 3, 4),)),
         SampleCall(((2, 3, 4),), {"axis": (0, 2), "ord": 1}),
@@ -259,7 +263,6 @@ def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: 
 @derived(
     namespace="linalg",
     numpy=(np.linalg.matrix_norm,),
-    reference=np.linalg.matrix_norm,
     samples=[
         SampleCall(((2, 3, 4),)),
         SampleCall(((3, 4),), {"ord": "nuc", "keepdims": True}),
@@ -313,15 +316,13 @@ def _cond_by_norms(x: Array, order: Any) -> Array:
 ORDERS = (None, 1, -1, 2, -2, np.inf, -np.inf, "fro", "nuc")
 
 
-@operation(
+@matrix_operation(
     rule=_cond_rule,
     reference=_cond_reference,
     can_fail=True,
-    remedy=svd_eig.NOT_FINITE,
+    remedy=NOT_FINITE,
     multiply_adds=lambda types, _: svd_eig.svdvals_multiply_adds(types),
-    namespace="linalg",
     numpy=(np.linalg.cond,),
-    batch_params=as_stack,
     samples=[SampleCall(((3, 2),)), SampleCall(((2, 3, 3),)), SampleCall(((3, 3),), {"p": 1})],
     expression=_cond_by_norms,
 )

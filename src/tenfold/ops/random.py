@@ -38,7 +38,9 @@ from tenfold.settings import checked_device
 
 Distribution = Callable[[Any, Block, np.dtype], Word]
 """From the words of a block to a number: `distribution(k, block, dtype)`."""
-Size = int | tuple[int, ...] | None
+Integer = int | Array
+"""A key or a draw number."""
+Size = int | Shape | None
 SHORT_ROW = 16
 """The elements of a packet of float64."""
 COST = 60.0
@@ -223,13 +225,7 @@ def _unit(k: Any, block: Block, dtype: np.dtype) -> Word:
 
 @operation(**_declared(_bits))
 def bits(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    size: int | Shape | None = None,
-    *,
-    dtype: Any = "uint64",
-    stream: int = 0,
+    key: Integer, draw: Integer, /, size: Size = None, *, dtype: Any = "uint64", stream: int = 0
 ) -> BoundCall:
     """Return random bits, as uint64 or uint32: those of Philox4x32-10 for this key and draw number.
 
@@ -244,13 +240,7 @@ def bits(
 
 @operation(**_declared(_unit))
 def random(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    size: int | Shape | None = None,
-    *,
-    dtype: Any = FLOAT64,
-    stream: int = 0,
+    key: Integer, draw: Integer, /, size: Size = None, *, dtype: Any = FLOAT64, stream: int = 0
 ) -> BoundCall:
     """Return uniform numbers in [0, 1): multiples of 2**-53, for float32 of 2**-24.
 
@@ -263,13 +253,7 @@ def random(
 
 @operation(**_declared(philox.normal))
 def standard_normal(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    size: int | Shape | None = None,
-    *,
-    dtype: Any = FLOAT64,
-    stream: int = 0,
+    key: Integer, draw: Integer, /, size: Size = None, *, dtype: Any = FLOAT64, stream: int = 0
 ) -> BoundCall:
     """Return numbers of the standard normal distribution, by Box and Muller's method.
 
@@ -282,13 +266,7 @@ def standard_normal(
 
 @operation(**_declared(philox.exponential))
 def standard_exponential(
-    key: int | Array,
-    draw: int | Array,
-    /,
-    size: int | Shape | None = None,
-    *,
-    dtype: Any = FLOAT64,
-    stream: int = 0,
+    key: Integer, draw: Integer, /, size: Size = None, *, dtype: Any = FLOAT64, stream: int = 0
 ) -> BoundCall:
     """Return numbers of the exponential distribution of mean 1, by the inverse of its distribution.
 
@@ -376,12 +354,12 @@ def _integers_again(key: Any, draw: Any, low: Any, count: Any, *params: Any) -> 
     ],
 )
 def integers(
-    key: int | Array,
-    draw: int | Array,
+    key: Integer,
+    draw: Integer,
     /,
     low: int | Array | Sequence[int],
     high: int | Array | Sequence[int] | None = None,
-    size: int | Shape | None = None,
+    size: Size = None,
     *,
     dtype: Any = INT64,
     endpoint: bool = False,

@@ -174,7 +174,6 @@ def at_most(x: Array | complex, high: Array | complex, /) -> Array:
 
 
 @derived(
-    reference=np.clip,
     numpy=(np.clip,),
     samples=[
         SampleCall(((2, 3),), positional=(-1, 1)),

@@ -76,7 +76,6 @@ def _unique_with_positions(x: Array, operation: str) -> tuple[np.ndarray, ...]:
 
 
 @derived(
-    reference=np.unique_all,
     numpy=(np.unique_all,),
     samples=[SampleCall(((2, 3),)), SampleCall(((0,),))],
 )
@@ -97,7 +96,6 @@ def unique_all(x: Array, /) -> UniqueAll:
 
 
 @derived(
-    reference=np.unique_counts,
     numpy=(np.unique_counts,),
     samples=[SampleCall(((2, 3),)), SampleCall(((),))],
 )
@@ -118,7 +116,6 @@ def unique_counts(x: Array, /) -> UniqueCounts:
 
 
 @derived(
-    reference=np.unique_inverse,
     numpy=(np.unique_inverse,),
     samples=[SampleCall(((2, 3),)), SampleCall(((),))],
 )
@@ -153,7 +150,6 @@ def unique_values(x: Array, /) -> Array:
 
 
 @derived(
-    reference=np.nonzero,
     numpy=(np.nonzero,),
     samples=[SampleCall(((2, 3),)), SampleCall(((0,),))],
     section="searching",

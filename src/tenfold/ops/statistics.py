@@ -60,7 +60,7 @@ def _elements_per_result(x: Array, axis: Axis) -> int:
     return product(x.shape[i] for i in normalize_axes(axis, x.ndim))
 
 
-@derived(reference=np.mean, method=True, numpy=(np.mean,), samples=SAMPLES)
+@derived(method=True, numpy=(np.mean,), samples=SAMPLES)
 def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Arithmetic mean over `axis`: one, a tuple of them, or all when None. NaN over an empty axis.
 
@@ -100,7 +100,7 @@ def _variance(
     return total / max(count - correction_number, 0)
 
 
-@derived(reference=np.var, method=True, numpy=(np.var,), samples=_VARIANCE_SAMPLES)
+@derived(method=True, numpy=(np.var,), samples=_VARIANCE_SAMPLES)
 def var(
     x: Array,
     /,
@@ -133,7 +133,7 @@ def root_of_variance(x: Array, /) -> Array:
     return sqrt(x)
 
 
-@derived(reference=np.std, method=True, numpy=(np.std,), samples=_VARIANCE_SAMPLES)
+@derived(method=True, numpy=(np.std,), samples=_VARIANCE_SAMPLES)
 def std(
     x: Array,
     /,

@@ -23,20 +23,20 @@ from tenfold.ops.contract import matmul
 from tenfold.ops.create import eye, zeros
 from tenfold.ops.indexing import get_item
 from tenfold.ops.linalg import (
+    NOT_FINITE,
     adjoint,
     check_rhs,
     computation_dtype,
     computation_dtype_of,
     eigh,
     matrices,
+    matrix_operation,
     square,
     svd,
 )
 from tenfold.ops.reduce import count_nonzero, max, sum  # noqa: A004  # their public names
 from tenfold.ops.reshaping import broadcast_to
 from tenfold.ops.selection import where
-
-NOT_FINITE = "look for NaN or infinity in the matrix"
 
 
 class LstsqResult(NamedTuple):
@@ -54,22 +54,13 @@ def _eigvalsh_rule(types: tuple[Type, ...]) -> Inferred:
     return Inferred((((*stack, order), real_part(dtype)),), (dtype,))
 
 
-@operation(
+@matrix_operation(
     bind_depends_on="types",
     rule=_eigvalsh_rule,
-    reference=np.linalg.eigvalsh,
     can_fail=True,
     remedy=NOT_FINITE,
     multiply_adds=lambda types: product(types[0].shape[:-1]) * types[0].shape[-1] ** 2 * 2 // 3,
-    namespace="linalg",
     numpy=(np.linalg.eigvalsh,),
-    batch_params=as_stack,
-    samples=[
-        SampleCall(((3, 3),)),
-        SampleCall(((2, 4, 4),)),
-        SampleCall(((0, 0),)),
-        SampleCall(((0, 2, 2),)),
-    ],
     expression=lambda x: eigh(x)[0],
 )
 def eigvalsh(x: Array, /) -> BoundCall:
@@ -105,16 +96,13 @@ def _svdvals_back(g: Array, y: Array, x: Array) -> tuple[Array]:
     return ((left * g[..., None, :]) @ right,)
 
 
-@operation(
+@matrix_operation(
     bind_depends_on="types",
     rule=_svdvals_rule,
-    reference=np.linalg.svdvals,
     can_fail=True,
     remedy=NOT_FINITE,
     multiply_adds=svdvals_multiply_adds,
-    namespace="linalg",
     numpy=(np.linalg.svdvals,),
-    batch_params=as_stack,
     samples=[
         SampleCall(((3, 2),)),
         SampleCall(((2, 3),)),
@@ -161,7 +149,6 @@ def _cutoff(x: Array, values: Array, rtol: Any) -> Array:
 @derived(
     namespace="linalg",
     numpy=(np.linalg.matrix_rank,),
-    reference=np.linalg.matrix_rank,
     samples=[SampleCall(((3, 2),)), SampleCall(((2, 3, 3),))],
 )
 def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:

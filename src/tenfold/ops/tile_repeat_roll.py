@@ -63,7 +63,6 @@ def _tile_members(members: Members, counts: tuple[int, ...]) -> Array:
 @movement(
     shape=_tile_shape,
     pieces=_tile_pieces,
-    reference=np.tile,
     numpy=(np.tile,),
     batch=_tile_members,
     samples=[
@@ -163,7 +162,6 @@ def repeat_each(x: Array, /, counts: Shape, axes: Shape) -> BoundCall:
 
 
 @derived(
-    reference=np.repeat,
     numpy=(np.repeat,),
     samples=[
         SampleCall(((2, 3),), positional=(2,)),

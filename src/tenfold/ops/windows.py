@@ -80,7 +80,6 @@ def _windows_strides(
 
 @movement(
     shape=_windows_shape,
-    reference=np.lib.stride_tricks.sliding_window_view,
     view=True,
     strides=_windows_strides,
     sum_of_views=_sum_of_windows,

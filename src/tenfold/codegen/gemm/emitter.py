@@ -22,11 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from tenfold.codegen.llvm.function_emitter import HEADER
-from tenfold.codegen.llvm.loop_emitter import int_op
+from tenfold.codegen.llvm.loop_emitter import carried_loop, int_op
 from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, intrinsic_suffix, llvm_type
 from tenfold.core.cached_property import cached
 from tenfold.core.scalar_ir import Instruction
@@ -213,29 +214,15 @@ def carry_loop(
 
     `body` gets the carried values and returns their next values. Return the final ones.
     """
-    loop, entry_block = ir.name()[1:], ir.block
+    index = ir.name()
     names = [ir.name() for _ in carried]
-    ir.line(f"br label %{loop}.test")
-    ir.label(f"{loop}.test")
-    phi_line = len(ir.lines)
-    ir.lines += [""] * (1 + len(carried))
-    continues = ir.value(f"icmp slt i64 %{loop}, {end}")
-    ir.line(f"br i1 {continues}, label %{loop}.body, label %{loop}.done")
-    ir.label(f"{loop}.body")
-    next_values = [int_op(ir, "add", f"%{loop}", 1), *body(*names)]
-    initial = [("i64", "0"), *carried]
-    for line, name, (type_, start), next_value in zip(
-        range(phi_line, phi_line + len(next_values)),
-        [f"%{loop}", *names],
-        initial,
-        next_values,
-        strict=True,
-    ):
-        ir.lines[line] = (
-            f"  {name} = phi {type_} [ {start}, %{entry_block} ], [ {next_value}, %{ir.block} ]"
-        )
-    ir.line(f"br label %{loop}.test")
-    ir.label(f"{loop}.done")
+    values = [(name, *first) for name, first in zip(names, carried, strict=True)]
+
+    def next_values() -> Sequence[str]:
+        return (int_op(ir, "add", index, 1), *body(*names))
+
+    is_below = partial(ir.value, f"icmp slt i64 {index}, {end}")
+    carried_loop(ir, index[1:], [(index, "i64", "0"), *values], is_below, next_values)
     return names
 
 

@@ -9,6 +9,7 @@ remaining slots from the lowest upwards, so that an unpaired slot moves up uncha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -34,6 +35,37 @@ def int_min(ir: SimdEmitter, x: str, y: str | int) -> str:
 def int_max(ir: SimdEmitter, x: str, y: str | int) -> str:
     """Emit the maximum of two i64."""
     return ir.intrinsic("llvm.smax.i64", "i64", [("i64", x), ("i64", str(y))])
+
+
+def carried_loop(
+    ir: SimdEmitter,
+    name: str,
+    carried: Sequence[tuple[str, str, str]],
+    condition: Callable[[], str],
+    step: Callable[[], Sequence[str]],
+    *,
+    body_label: str = "body",
+    hint: str = "",
+) -> None:
+    """Emit a loop of carried values, each given as (name, LLVM type, first value).
+
+    `condition` emits the i1 that is tested before each step; `step` emits a step, and returns the
+    next values.
+    """
+    entry_block = ir.block
+    ir.line(f"br label %{name}.test")
+    ir.label(f"{name}.test")
+    phi_line = len(ir.lines)
+    ir.lines.extend([""] * len(carried))
+    continues = condition()
+    ir.line(f"br i1 {continues}, label %{name}.{body_label}, label %{name}.done")
+    ir.label(f"{name}.{body_label}")
+    next_values = step()
+    for line, (value, type_, first) in enumerate(carried):
+        edges = f"[ {first}, %{entry_block} ], [ {next_values[line]}, %{ir.block} ]"
+        ir.lines[phi_line + line] = f"  {value} = phi {type_} {edges}"
+    ir.line(f"br label %{name}.test{hint}")
+    ir.label(f"{name}.done")
 
 
 def for_range(
@@ -87,27 +119,28 @@ def for_range_carrying(
     `body` gets the index and the packets of the step before, and returns those of the next step.
     `is_short`: it has few steps, and is unrolled twice at most.
     """
-    name, entry_block = ir.name()[1:], ir.block
-    carried = tuple(p._replace(text=f"%{name}.{i}") for i, p in enumerate(first))
-    ir.line(f"br label %{name}.test")
-    ir.label(f"{name}.test")
-    phi_line = len(ir.lines)
-    ir.lines.extend([""] * (1 + len(first)))
-    continues = ir.value(f"icmp slt i64 %{name}, {end}")
-    ir.line(f"br i1 {continues}, label %{name}.body, label %{name}.done")
-    ir.label(f"{name}.body")
-    after = body(f"%{name}", carried)
-    next_index = int_op(ir, "add", f"%{name}", 1)
-    blocks = (entry_block, ir.block)
-    indices = ", ".join(
-        [f"[ {i}, %{b} ]" for i, b in zip((begin, next_index), blocks, strict=True)]
+    index = ir.name()
+    packets = tuple(p._replace(text=f"{index}.{i}") for i, p in enumerate(first))
+
+    def next_values() -> Sequence[str]:
+        after = body(index, packets)
+        return (int_op(ir, "add", index, 1), *(packet.text for packet in after))
+
+    carried_loop(
+        ir,
+        index[1:],
+        [(index, "i64", begin), *_carried(packets, first)],
+        partial(ir.value, f"icmp slt i64 {index}, {end}"),
+        next_values,
+        hint=", !llvm.loop !1" if is_short else "",
     )
-    ir.lines[phi_line] = f"  %{name} = phi i64 {indices}"
-    for line, packets in enumerate(zip(carried, first, after, strict=True), phi_line + 1):
-        ir.lines[line] = f"  {packets[0].text} = {_phi(packets[1:], blocks)}"
-    ir.line(f"br label %{name}.test" + (", !llvm.loop !1" if is_short else ""))
-    ir.label(f"{name}.done")
-    return carried
+    return packets
+
+
+def _carried(packets: Accumulator, first: Accumulator) -> list[tuple[str, str, str]]:
+    """Return packets and their first values for `carried_loop`."""
+    pairs = zip(packets, first, strict=True)
+    return [(p.text, llvm_type(p.dtype, p.lanes), start.text) for p, start in pairs]
 
 
 def if_then(ir: SimdEmitter, condition: str, body: Callable[[], None]) -> None:
@@ -180,40 +213,25 @@ class FoldCounter:
 
     def insert(self, components: Accumulator, count: str, level: int = 0) -> None:
         """Insert the next leaf, of 2**level single leaves, after `count` leaves of this size."""
-        ir = self.ir
-        name = ir.name()[1:]
-        entry_block = ir.block
+        ir, rest = self.ir, self.ir.name()
         components = self._broadcast(components)
-        ir.line(f"br label %{name}.test")
-        ir.label(f"{name}.test")
-        phi_line = len(ir.lines)
-        ir.lines.extend([""] * (2 + len(components)))
-        low_bit = int_op(ir, "and", f"%{name}.rest", 1)
-        is_occupied = ir.value(f"icmp ne i64 {low_bit}, 0")
-        ir.line(f"br i1 {is_occupied}, label %{name}.carry, label %{name}.done")
-        ir.label(f"{name}.carry")
-        current = tuple(
-            Packet(f"%{name}.part{i}", packet.dtype, packet.lanes)
-            for i, packet in enumerate(components)
-        )
-        merged = combine_partials(
-            ir, self.kind, self.read(f"%{name}.level"), current, in_order=True
-        )
-        remaining = int_op(ir, "lshr", f"%{name}.rest", 1)
-        next_level = int_op(ir, "add", f"%{name}.level", 1)
-        carried = [("rest", "i64", count, remaining), ("level", "i64", str(level), next_level)]
-        carried += [
-            (f"part{i}", llvm_type(p.dtype, p.lanes), p.text, m.text)
-            for i, (p, m) in enumerate(zip(components, merged, strict=True))
-        ]
-        for line, (suffix, type_, start, next_value) in enumerate(carried, phi_line):
-            ir.lines[line] = (
-                f"  %{name}.{suffix} = phi {type_} [ {start}, %{entry_block} ], "
-                f"[ {next_value}, %{ir.block} ]"
+        current = tuple(p._replace(text=f"{rest}.part{i}") for i, p in enumerate(components))
+
+        def is_occupied() -> str:
+            return ir.value(f"icmp ne i64 {int_op(ir, 'and', f'{rest}.rest', 1)}, 0")
+
+        def next_values() -> Sequence[str]:
+            merged = combine_partials(
+                ir, self.kind, self.read(f"{rest}.level"), current, in_order=True
             )
-        ir.line(f"br label %{name}.test")
-        ir.label(f"{name}.done")
-        self.write(f"%{name}.level", current)
+            remaining = int_op(ir, "lshr", f"{rest}.rest", 1)
+            next_level = int_op(ir, "add", f"{rest}.level", 1)
+            return remaining, next_level, *(packet.text for packet in merged)
+
+        numbers = [(f"{rest}.rest", "i64", count), (f"{rest}.level", "i64", str(level))]
+        carried = [*numbers, *_carried(current, components)]
+        carried_loop(ir, rest[1:], carried, is_occupied, next_values, body_label="carry")
+        self.write(f"{rest}.level", current)
 
     def _broadcast(self, components: Accumulator) -> Accumulator:
         return tuple(
@@ -233,33 +251,19 @@ class FoldCounter:
             pending = int_op(ir, "and", count, int_op(ir, "sub", count, 1))
         else:
             initial, pending = self._broadcast(final_leaf), count
-        name, entry_block = ir.name()[1:], ir.block
-        ir.line(f"br label %{name}.test")
-        ir.label(f"{name}.test")
-        phi_line = len(ir.lines)
-        ir.lines.extend([""] * (1 + len(initial)))
-        continues = ir.value(f"icmp ne i64 %{name}.rest, 0")
-        ir.line(f"br i1 {continues}, label %{name}.more, label %{name}.done")
-        ir.label(f"{name}.more")
-        current = tuple(
-            Packet(f"%{name}.part{i}", packet.dtype, packet.lanes)
-            for i, packet in enumerate(initial)
-        )
-        earlier = self.read(self._lowest_bit(f"%{name}.rest"))
-        merged = combine_partials(ir, self.kind, earlier, current, in_order=True)
-        decremented = int_op(ir, "sub", f"%{name}.rest", 1)
-        remaining = int_op(ir, "and", f"%{name}.rest", decremented)
-        carried = [("rest", "i64", pending, remaining)] + [
-            (f"part{i}", llvm_type(p.dtype, p.lanes), p.text, m.text)
-            for i, (p, m) in enumerate(zip(initial, merged, strict=True))
-        ]
-        for line, (suffix, type_, start, next_value) in enumerate(carried, phi_line):
-            ir.lines[line] = (
-                f"  %{name}.{suffix} = phi {type_} [ {start}, %{entry_block} ], "
-                f"[ {next_value}, %{ir.block} ]"
-            )
-        ir.line(f"br label %{name}.test")
-        ir.label(f"{name}.done")
+        rest = ir.name()
+        current = tuple(p._replace(text=f"{rest}.part{i}") for i, p in enumerate(initial))
+
+        def next_values() -> Sequence[str]:
+            earlier = self.read(self._lowest_bit(f"{rest}.rest"))
+            merged = combine_partials(ir, self.kind, earlier, current, in_order=True)
+            decremented = int_op(ir, "sub", f"{rest}.rest", 1)
+            remaining = int_op(ir, "and", f"{rest}.rest", decremented)
+            return remaining, *(packet.text for packet in merged)
+
+        carried = [(f"{rest}.rest", "i64", pending), *_carried(current, initial)]
+        is_pending = partial(ir.value, f"icmp ne i64 {rest}.rest, 0")
+        carried_loop(ir, rest[1:], carried, is_pending, next_values, body_label="more")
         return current
 
     def _lowest_bit(self, bits: str) -> str:
