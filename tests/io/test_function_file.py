@@ -21,7 +21,7 @@ from tenfold.core.op import OPS, Operation, SampleCall
 from tenfold.core.pytree import flatten
 from tenfold.dtypes import DTYPES
 from tenfold.errors import ExplainedError, UnsupportedError
-from tenfold.io import function_reader, function_writer
+from tenfold.io import function_codec, function_reader
 from tenfold.settings import CPU_LEVELS
 from tenfold.testing import assert_equal_bits
 
@@ -527,7 +527,7 @@ def test_compressed_member_is_an_error(tmp_path: Path) -> None:
 def test_graph_that_no_file_may_have_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(function_writer, "MAX_GRAPH_BYTES", 100)
+    monkeypatch.setattr(function_codec, "MAX_GRAPH_BYTES", 100)
     with pytest.raises(UnsupportedError, match=r"the graph of <lambda> has \d+ bytes, of 100"):
         tn.function(lambda x: tn.sin(x)).save(tmp_path / "f", tn.ones(3))
     with pytest.raises(UnsupportedError, match="an argument or a result"):
@@ -537,7 +537,7 @@ def test_graph_that_no_file_may_have_is_not_written(
 
 def test_size_of_the_graph_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved(tmp_path, lambda x: tn.sin(x), tn.ones(3))
-    monkeypatch.setattr(function_reader, "MAX_GRAPH_BYTES", 100)
+    monkeypatch.setattr(function_codec, "MAX_GRAPH_BYTES", 100)
     with pytest.raises(ValueError, match="its graph has more than 100 bytes"):
         tn.load_function(tmp_path / "f.tn")
 
@@ -597,3 +597,20 @@ def test_file_of_another_device_runs_there(tmp_path: Path) -> None:
     x = tn.ones(3, device="reference")
     f = saved(tmp_path, lambda y: tn.sin(y) + tn.ones(3, device="reference"), x)
     assert f(x).device == "reference"
+
+
+def test_damaged_place_of_the_directory_is_a_damaged_file(tmp_path: Path) -> None:
+    saved(tmp_path, lambda x: tn.sin(x), tn.ones(3))
+    data = bytearray((tmp_path / "f.tn").read_bytes())
+    offset = data.rindex(b"PK\x05\x06") + 16
+    for place in (2**32 - 2, 2**31, 10**6):
+        data[offset : offset + 4] = place.to_bytes(4, "little")
+        (tmp_path / "damaged.tn").write_bytes(data)
+        with pytest.raises(ValueError, match="is not an exported function, or damaged"):
+            tn.load_function(tmp_path / "damaged.tn")
+
+
+@pytest.mark.parametrize("limit", ["a", 1.5, -1])
+def test_limit_that_is_no_number_of_bytes_is_refused(tmp_path: Path, limit: Any) -> None:
+    with pytest.raises(ValueError, match="limit .* is not a number of bytes\n  remedy: give an"):
+        tn.load_function(tmp_path / "f.tn", limit=limit)

@@ -38,10 +38,10 @@ from tenfold.out_of_core.partial_folds import (
     accumulator_of,
     array_of_parts,
     combine_records,
-    record_values,
     finish_records,
     fold_records,
     make_records,
+    record_values,
 )
 
 
