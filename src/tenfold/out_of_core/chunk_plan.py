@@ -17,6 +17,7 @@ scheduler needs only: `prepare`, `run` for each chunk, `merge`, `close`, and at 
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -234,15 +235,17 @@ class ChunkPlan:
         return rule.axis
 
     def _refusal(self, cut: CutNode, reason: str) -> UnsupportedError:
-        axis = cut.chunked[0][1]
-        place = f" at {cut.node.origin[0]}:{cut.node.origin[1]}" if cut.node.origin else ""
-        rule = f"{cut.node.name}{place} needs all rows along axis {axis} at once"
+        name = cut.node.name
+        if cut.node.origin:
+            file, line = cut.node.origin
+            text = linecache.getline(file, line).strip()
+            name = f"{name} at {file}:{line}" + (f", of the line {text!r}," if text else "")
+        rule = f"{name} needs all rows at once" + (f": {reason}" if reason else "")
         remedy = (
-            f"read the sources in chunks along another axis than {axis}, with axis=; reduce the "
-            "rows before; or compute it in memory, where it fits: function(*sources)"
+            "read the sources in chunks along another axis, with axis=; reduce the rows before; or "
+            "compute it in memory, where it fits: function(*sources)"
         )
         operands = [node.type for node in cut.node.inputs if not node.is_scalar]
-        rule += f": {reason}" if reason else ""
         return UnsupportedError("tn.blockwise", rule, operands, remedy)
 
     def level_after(self, at: int) -> int:

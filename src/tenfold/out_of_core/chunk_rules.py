@@ -317,7 +317,19 @@ def _scan(cut: CutNode) -> RowRule:
 
 
 def _scatter(cut: CutNode) -> RowRule:
+    rule = cut.op.lowering.scatter
+    columns = [axis for _, axis in cut.chunked if axis > 0]
+    if columns and rule is not None and rule.base is None:
+        return _segments(cut)
     return RowRule(fold=scatter_fold(cut))
+
+
+def _segments(cut: CutNode) -> RowRule:
+    """Rows of the first operand are combined, whichever are their columns."""
+    at, axis = cut.only()
+    if at > 0 or axis == 0:
+        raise CannotCutError("its segments lie along the rows")
+    return RowRule(axis, cut.as_it_is)
 
 
 def _member_params(cut: CutNode) -> Params | None:
@@ -376,6 +388,7 @@ CHUNK_RULES: tuple[tuple[Callable[[Op[...]], object], Callable[[CutNode], RowRul
     (lambda op: op.lowering.gathers, _gather),
     (lambda op: op.lowering.scanning, _scan),
     (lambda op: op.lowering.scatter, _scatter),
+    (lambda op: op.lowering.segments, _segments),
     (lambda op: op.transforms.batch_params, _stack),
 )
 """Whether an op is of a kind, by its declaration, and the rule of that kind; the first applies."""
