@@ -53,3 +53,21 @@ def test_dask_array_is_a_source() -> None:
     dask = library("dask.array")
     result = tn.blockwise(standardize, dask.from_array(X, chunks=(60, 3)))
     np.testing.assert_allclose(result, EXPECTED)
+
+
+def test_targets_of_zarr_stand_in_tuples_and_dicts(tmp_path: Path) -> None:
+    zarr = library("zarr")
+    options = {"shape": X.shape, "chunks": (50, 3), "dtype": "f8"}
+    targets = [zarr.create_array(str(tmp_path / name), **options) for name in "xy"]
+    tn.blockwise(lambda x: (x * 2, {"a": x}), X, out=(targets[0], {"a": targets[1]}))
+    np.testing.assert_array_equal(targets[0][...], X * 2)
+    np.testing.assert_array_equal(targets[1][...], X)
+
+
+def test_dask_source_of_unknown_lengths_is_refused_with_a_remedy() -> None:
+    dask = library("dask.array")
+    x = dask.from_array(X, chunks=(60, 3))
+    with pytest.raises(tn.errors.ShapeError, match=r"call x\.compute_chunk_sizes\(\) before"):
+        tn.blockwise(standardize, x[x[:, 0] > 0])
+    with pytest.raises(tn.errors.DTypeError, match="ndarray is not a Dask array"):
+        tn.from_dask(X)

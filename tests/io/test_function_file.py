@@ -21,7 +21,7 @@ from tenfold.core.op import OPS, Operation, SampleCall
 from tenfold.core.pytree import flatten
 from tenfold.dtypes import DTYPES
 from tenfold.errors import ExplainedError, UnsupportedError
-from tenfold.io import function_reader, function_writer
+from tenfold.io import function_codec
 from tenfold.settings import CPU_LEVELS
 from tenfold.testing import assert_equal_bits
 
@@ -375,7 +375,7 @@ def test_callback_in_a_loop_is_refused_with_its_line(tmp_path: Path) -> None:
 
 def test_function_that_reads_values_is_refused(tmp_path: Path) -> None:
     f = tn.function(lambda x: x if x[0] > 0 else -x)
-    with pytest.raises(UnsupportedError, match="asks for values of arrays"):
+    with pytest.raises(UnsupportedError, match="asks for a value"):
         f.save(tmp_path / "f.tn", tn.ones(2))
 
 
@@ -527,7 +527,7 @@ def test_compressed_member_is_an_error(tmp_path: Path) -> None:
 def test_graph_that_no_file_may_have_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(function_writer, "MAX_GRAPH_BYTES", 100)
+    monkeypatch.setattr(function_codec, "MAX_GRAPH_BYTES", 100)
     with pytest.raises(UnsupportedError, match=r"the graph of <lambda> has \d+ bytes, of 100"):
         tn.function(lambda x: tn.sin(x)).save(tmp_path / "f", tn.ones(3))
     with pytest.raises(UnsupportedError, match="an argument or a result"):
@@ -537,7 +537,7 @@ def test_graph_that_no_file_may_have_is_not_written(
 
 def test_size_of_the_graph_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved(tmp_path, lambda x: tn.sin(x), tn.ones(3))
-    monkeypatch.setattr(function_reader, "MAX_GRAPH_BYTES", 100)
+    monkeypatch.setattr(function_codec, "MAX_GRAPH_BYTES", 100)
     with pytest.raises(ValueError, match="its graph has more than 100 bytes"):
         tn.load_function(tmp_path / "f.tn")
 

@@ -282,16 +282,6 @@ def test_halo_is_read_with_the_chunk() -> None:
     assert sorted(reads) == [(0, 22), (20, 41)]
 
 
-def test_no_workers_are_refused() -> None:
-    with pytest.raises(ValueError, match="0 workers compute nothing"):
-        tn.blockwise(lambda x: x, SMALL, workers=0)
-
-
-def test_chunk_without_rows_is_refused() -> None:
-    with pytest.raises(ShapeError, match="a chunk of 0 rows is empty"):
-        tn.blockwise(lambda x: x, SMALL, chunk=0)
-
-
 def test_progress_counts_the_chunks_of_each_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[tuple[str, int]] = []
     monkeypatch.setattr(Progress, "stage", lambda _, name, total: shown.append((name, total)))
@@ -304,3 +294,65 @@ def test_progress_counts_the_chunks_of_each_pass(monkeypatch: pytest.MonkeyPatch
 def test_unknown_scheduler_is_refused() -> None:
     with pytest.raises(ValueError, match="scheduler 'spark' is unknown"):
         tn.blockwise(lambda x: x, SMALL, scheduler="spark")
+
+
+def test_out_has_the_tree_of_the_results() -> None:
+    first, second, third = (np.zeros((41, 3)) for _ in range(3))
+    result = tn.blockwise(
+        lambda x: ({"b": x * 2, "a": (x + 1, tn.sum(x, axis=0))}, x),
+        SMALL,
+        chunk=9,
+        out=({"a": (first, None), "b": second}, third),
+    )
+    assert result[0]["b"] is second
+    for array, expected in ((first, SMALL + 1), (second, SMALL * 2), (third, SMALL)):
+        np.testing.assert_array_equal(array, expected)
+    np.testing.assert_allclose(result[0]["a"][1], SMALL.sum(axis=0))
+    with pytest.raises(ShapeError, match="out has 1 arrays for 2 results"):
+        tn.blockwise(lambda x: {"b": x, "a": -x}, SMALL, out=(first, second))
+
+
+def test_product_with_a_sparse_matrix_takes_rows() -> None:
+    matrix = tn.csr([1.0, 2.0, 3.0], [0, 2, 1], [0, 2, 2, 3], (3, 3))
+    dense = np.asarray(matrix.to_dense())
+    result = tn.blockwise(lambda x: (x @ matrix, matrix @ x.T), SMALL, chunk=9)
+    np.testing.assert_allclose(result[0], SMALL @ dense)
+    np.testing.assert_allclose(result[1], dense @ SMALL.T)
+
+
+def test_refusal_shows_what_the_user_wrote() -> None:
+    with pytest.raises(UnsupportedError, match=r"of the line '.*tn\.median\(x, axis=0\)"):
+        tn.blockwise(lambda x: tn.median(x, axis=0), SMALL, chunk=9)
+
+
+def test_generator_of_random_numbers_is_refused_with_a_remedy() -> None:
+    rng = tn.random.default_rng(1)
+    with pytest.raises(
+        UnsupportedError, match=r"test_blockwise\.py:\d+: a trace would repeat"
+    ) as e:
+        tn.blockwise(lambda x: x + rng.random(3), SMALL)
+    assert "pass a draw number" in str(e.value)
+
+
+@pytest.mark.parametrize(
+    "options", [{"chunk": 1.5}, {"chunk": 0}, {"workers": 0}, {"workers": "a"}]
+)
+def test_count_that_is_no_number_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ShapeError, match=r"is not a number from 1 on\n  remedy: give"):
+        tn.blockwise(lambda x: x, SMALL, **options)
+
+
+def test_axis_that_is_not_there_is_refused_with_the_source() -> None:
+    with pytest.raises(ShapeError, match=r"tn\.blockwise: axis 2 .* source of shape \(41, 3\)"):
+        tn.blockwise(lambda x: x, SMALL, axis=2)
+
+
+def test_error_of_a_chunk_says_what_is_written() -> None:
+    def fail(key: Any) -> None:
+        if key[0].start == 30:
+            raise OSError("the disk is gone")
+
+    target = np.zeros((41, 3))
+    with pytest.raises(RunError, match="the disk is gone") as error:
+        tn.blockwise(lambda x: x, Source(SMALL, fail), chunk=10, out=target, workers=1)
+    assert "of 5 chunks done; out has the results of rows 0 to" in error.value.__notes__[0]

@@ -103,3 +103,37 @@ def test_result_without_out_that_does_not_fit_is_refused_before_work(
 def test_view_of_a_large_shape_needs_no_memory() -> None:
     wide = tn.broadcast_to(tn.asarray([1.0]), (1 << 22, 1 << 20))
     assert wide[5, 7].item() == 1
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize(
+    ("program", "by_parts"),
+    [
+        (lambda w: w * 2, True),
+        (lambda w: w - tn.mean(w, axis=0) + w[:, :1] * tn.asarray(X), True),
+        (lambda w: w + tn.flip(w, axis=0), False),
+    ],
+)
+def test_window_is_changed_in_place_where_rows_need_themselves(
+    program: Callable[[Any], Any], by_parts: bool
+) -> None:
+    memory, expected = X.copy(), np.asarray(program(tn.asarray(X)))
+    window = tn.wrap(memory)
+    value = program(window)
+    with tn.profile() as profile:
+        window[...] = value
+    np.testing.assert_allclose(memory, expected, atol=1e-12)
+    assert (profile.launches > 3) == by_parts
+
+
+def test_readers_of_a_window_that_is_changed_in_place_keep_its_old_value() -> None:
+    memory = X.copy()
+    window = tn.wrap(memory)
+    doubled = window * 2
+    reader, old = doubled + 1, window + 0
+    window[...] = doubled
+    for array, expected in ((reader, X * 2 + 1), (old, X), (doubled, X * 2), (window, X * 2)):
+        np.testing.assert_array_equal(array, expected)
+    window[...] = 0.0
+    np.testing.assert_array_equal(doubled, X * 2)
+    assert not memory.any()

@@ -28,7 +28,7 @@ import numpy as np
 from tenfold import pipeline, settings
 from tenfold._native import Array
 from tenfold.core.pytree import flatten
-from tenfold.errors import UnsupportedError, raise_if_failed
+from tenfold.errors import DTypeError, UnsupportedError, raise_if_failed
 from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of
 
@@ -125,14 +125,16 @@ def from_dask(x: Any, /) -> Array:
     """Return the values of a Dask array as one Array in memory.
 
     They are computed by Dask's scheduler, as `x.compute()` does. Raises UnsupportedError without
-    Dask, and what the computation raises.
+    Dask, DTypeError for what is no Dask array, and what the computation raises.
 
     >>> import dask.array as da  # doctest: +SKIP
     >>> import tenfold as tn
     >>> tn.from_dask(da.arange(6, chunks=4)).shape  # doctest: +SKIP
     (6,)
     """
-    dask_array("from_dask")
+    if not isinstance(x, dask_array("from_dask").Array):
+        rule = f"{type(x).__name__} is not a Dask array"
+        raise DTypeError("from_dask", rule, remedy="import it with tn.asarray(...)")
     values = x.compute()
     return as_chunk(values) if x.npartitions > 1 else asarray(values)  # one may be the user's
 

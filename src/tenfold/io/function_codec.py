@@ -204,20 +204,3 @@ def check_params(op: Op[...], operands: tuple[Any, ...], params: Params) -> None
     bound = op.rebound(operands, params)
     if _key(tuple(bound.inputs), bound.params) != _key(operands, params):
         raise ValueError(f"no call of {op.full_name} has the params {params}"[:MAX_NAME])
-
-
-__all__ = [
-    "FUNCTION_FORMAT",
-    "GRAPH_MEMBER",
-    "check_params",
-    "check_promise",
-    "decode",
-    "decode_tree",
-    "decode_type",
-    "encode",
-    "encode_tree",
-    "encode_type",
-    "name_of_op",
-    "op_of_name",
-    "plain_tree",
-]

@@ -10,6 +10,7 @@ there is no machine code: kernels come from the compiler and the disk cache of t
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import zipfile
@@ -28,22 +29,9 @@ from tenfold.core.pytree import TreeDef
 from tenfold.core.subgraph import Subgraph
 from tenfold.dtypes import BFLOAT16, BOOL
 from tenfold.errors import DeviceError, UnsupportedError, message
+from tenfold.io import function_codec as codec
 from tenfold.io.archive import read_member_array
 from tenfold.io.arrays import normalized, open_regular
-from tenfold.io.function_codec import (
-    CONTROL_OPS,
-    FUNCTION_FORMAT,
-    GRAPH_MEMBER,
-    MAX_GRAPH_BYTES,
-    MAX_NAME,
-    check_params,
-    check_promise,
-    decode,
-    decode_tree,
-    decode_type,
-    op_of_name,
-    plain_tree,
-)
 from tenfold.io.input_errors import error_text, one_line
 from tenfold.machine import available_memory
 from tenfold.storage import dense
@@ -58,13 +46,6 @@ MAX_BODY_DEPTH = 128
 """Limit of bodies that call one another."""
 MAX_MEMBERS = 1 << 16
 """Limit of the members of a file."""
-PARAMETER_KINDS = (
-    Parameter.POSITIONAL_ONLY,
-    Parameter.POSITIONAL_OR_KEYWORD,
-    Parameter.VAR_POSITIONAL,
-    Parameter.KEYWORD_ONLY,
-    Parameter.VAR_KEYWORD,
-)
 
 
 def load_function(path: Any, *, limit: int | None = None) -> TracedCallable[..., Any]:
@@ -91,6 +72,9 @@ def load_function(path: Any, *, limit: int | None = None) -> TracedCallable[...,
     [2.0, 4.0, 6.0]
     """
     name = os.fspath(path)
+    if limit is not None and (type(limit) is not int or limit < 0):
+        rule = f"limit {limit!r} is not a number of bytes"
+        raise ValueError(message("load_function", rule, remedy="give an int, or leave it out"))
     try:
         with open_regular(name) as file, zipfile.ZipFile(file) as archive:
             size = os.fstat(file.fileno()).st_size
@@ -99,9 +83,11 @@ def load_function(path: Any, *, limit: int | None = None) -> TracedCallable[...,
             with settings.override(strict_dtypes=False, pending_depth=0):
                 loaded: TracedCallable[..., Any] = caller_for(reader.function())
         return loaded
-    except (UnsupportedError, DeviceError, OSError, MemoryError):
+    except (UnsupportedError, DeviceError, MemoryError):
         raise
     except Exception as error:  # damaged bytes raise errors of many kinds
+        if isinstance(error, OSError) and error.errno not in (errno.EINVAL, errno.EOVERFLOW):
+            raise  # not of a place in the file that is none
         rule = f"{one_line(name)} is not an exported function, or damaged: {error_text(error)}"
         remedy = "save it again with f.save(path)"
         raise ValueError(message("load_function", one_line(rule), remedy=remedy)) from error
@@ -139,7 +125,7 @@ class LoadedFunction(Function):
     def _lookup(self, leaves: list[Any], structure: TreeDef) -> Any:
         types = [_native.node_of(x).type if isinstance(x, Array) else None for x in leaves]
         try:
-            plain = plain_tree(structure)
+            plain = codec.plain_tree(structure)
         except TypeError:
             plain = structure
         for known in (types, [type_ and type_.with_structure(0) for type_ in types]):
@@ -175,18 +161,17 @@ class _FileReader:
             raise ValueError("its members do not fit into it")
         if any(member.compress_type != zipfile.ZIP_STORED for member in members):
             raise ValueError("a member is compressed")
-        if GRAPH_MEMBER not in self.members:
-            raise ValueError(f"it has no {GRAPH_MEMBER}")
-        if self.members[GRAPH_MEMBER].file_size > MAX_GRAPH_BYTES:
-            raise ValueError(f"its graph has more than {MAX_GRAPH_BYTES:,} bytes")
-        text = archive.read(GRAPH_MEMBER)
+        if codec.GRAPH_MEMBER not in self.members:
+            raise ValueError(f"it has no {codec.GRAPH_MEMBER}")
+        if self.members[codec.GRAPH_MEMBER].file_size > codec.MAX_GRAPH_BYTES:
+            raise ValueError(f"its graph has more than {codec.MAX_GRAPH_BYTES:,} bytes")
+        text = archive.read(codec.GRAPH_MEMBER)
         self.content = json.loads(text, parse_float=_refuse_number, parse_constant=_refuse_number)
-        self.version = str(self.content["version"])[:MAX_NAME]
-        if self.content["format"] != FUNCTION_FORMAT:
-            written = f"format {self.content['format']}, which tenfold {self.version} wrote"[
-                :MAX_NAME
-            ]
-            rule = f"{one_line(path)} has {written[:MAX_NAME]}; this is format {FUNCTION_FORMAT}"
+        self.version = str(self.content["version"])[: codec.MAX_NAME]
+        if self.content["format"] != codec.FUNCTION_FORMAT:
+            written = f"format {self.content['format']}, which tenfold {self.version} wrote"
+            rule = f"{one_line(path)} has {written[: codec.MAX_NAME]}"
+            rule += f"; this is format {codec.FUNCTION_FORMAT}"
             remedy = f"load it with tenfold {self.version}, or save it again with this one"
             raise UnsupportedError("load_function", rule, remedy=remedy)
         self.types: list[Type] = []
@@ -198,7 +183,7 @@ class _FileReader:
 
     def function(self) -> LoadedFunction:
         """Return the function of the file."""
-        self.types = [decode_type(type_, self.limit) for type_ in self.content["types"]]
+        self.types = [codec.decode_type(type_, self.limit) for type_ in self.content["types"]]
         for body in self.content["bodies"]:
             self.bodies.append(self._body(body))
         loaded = LoadedFunction(_text(self.content["name"]), self._signature())
@@ -210,23 +195,26 @@ class _FileReader:
         entries = self.content["parameters"]
         if entries is None:
             return None
+        kinds: Any = type(Parameter.KEYWORD_ONLY)  # by numbers
         return Signature(
             [
-                Parameter(_text(name), PARAMETER_KINDS[_number(kind)], default=decode(*default))
-                if default
-                else Parameter(_text(name), PARAMETER_KINDS[_number(kind)])
+                Parameter(
+                    _text(name),
+                    kinds(_number(kind)),
+                    default=codec.decode(*default) if default else Parameter.empty,
+                )
                 for name, kind, *default in entries
             ]
         )
 
     def _add_trace(self, loaded: LoadedFunction, trace: Mapping[str, Any]) -> None:
         leaves: list[Any] = []
-        structure = decode_tree(trace["arguments"], leaves)
+        structure = codec.decode_tree(trace["arguments"], leaves)
         is_call = structure.type is tuple and [c.type for c in structure.children] == [tuple, dict]
-        results = decode_tree(trace["results"], [])
+        results = codec.decode_tree(trace["results"], [])
         body, captured = (_item(self.bodies, trace[name]) for name in ("body", "captured"))
         types = [_item(self.types, leaf["array"]) if "array" in leaf else None for leaf in leaves]
-        constants = [None if "array" in leaf else decode(leaf["value"]) for leaf in leaves]
+        constants = [None if "array" in leaf else codec.decode(leaf["value"]) for leaf in leaves]
         given = [type_ for type_ in types if type_ is not None]
         wanted = [node.type for node in body.inputs]
         if not is_call or captured.inputs or results.leaves != len(body.outputs):
@@ -263,7 +251,7 @@ class _FileReader:
     def _node(self, node: Mapping[str, Any], values: Sequence[Any]) -> Any:
         """Make a node: an Array, a number, or a tuple of Arrays."""
         if "number" in node:
-            number = decode(node["number"])
+            number = codec.decode(node["number"])
             if type(number) not in (bool, int, float, complex):
                 raise ValueError(f"{number!r} is not a number")
             return number
@@ -295,18 +283,18 @@ class _FileReader:
             _check_inputs(callee.subgraph, operands)
             return _native.apply(callee.op.id, operands, callee.op.signature.bind().params)
         try:
-            op = op_of_name(node["op"])
+            op = codec.op_of_name(node["op"])
         except LookupError as error:
             rule = f"{one_line(self.path)}, which tenfold {self.version} wrote: {error.args[0]}"
             remedy = f"load it with tenfold {self.version}"
             raise UnsupportedError("load_function", rule, remedy=remedy) from None
-        params = decode(node["params"], self._loop_callee)
-        if node["op"] in CONTROL_OPS:
+        params = codec.decode(node["params"], self._loop_callee)
+        if node["op"] in codec.CONTROL_OPS:
             if params[-1] != types[0].device:
                 raise ValueError(f"a loop is not on {types[0].device}")
             CONTROL_CHECKS[op.name](operands, *params)
         else:
-            check_params(op, operands, params)
+            codec.check_params(op, operands, params)
         return _native.apply(op.id, operands, params)
 
     def _called_body(self, number: Any) -> Subgraph:
@@ -339,7 +327,7 @@ class _FileReader:
             raise ValueError(f"{name} is another array than {type_text(type_)}")
         value = dense.import_values(values, type_.device)
         if type_.structure:
-            check_promise(values, type_)
+            codec.check_promise(values, type_)
             value = value.view(type_, value.strides or values.strides, 0)
         return _native.value_array(value)
 
@@ -377,22 +365,25 @@ def _check_scan(
 
 
 def _check_carry(types: Sequence[Type], carry: Sequence[Array], count: int) -> None:
-    found = [(x.shape, x.dtype) for x in carry]
-    if len(found) != count or [(type_.shape, type_.dtype) for type_ in types[:count]] != found:
+    if len(carry) != count or _arrays_of(types[:count]) != _arrays_of(carry):
         raise ValueError("the carry of a loop changes")
+
+
+def _arrays_of(values: Sequence[Any]) -> list[Any]:
+    """Return shape and dtype of Types or Arrays."""
+    return [(x.shape, x.dtype) for x in values]
 
 
 def _check_while(operands: Sequence[Any], step: Callee, carry_count: int, _: str) -> None:
     condition, *rest = operands
     _check_inputs(step.subgraph, rest)
     _check_carry(step.subgraph.types, rest[: _number(carry_count)], carry_count)
-    _check_condition(_node_of_array(condition).type)
     (last,) = step.subgraph.types[carry_count:]
-    _check_condition(last)
+    _check_condition(condition, last)
 
 
-def _check_condition(type_: Type) -> None:
-    if (type_.shape, type_.dtype) != ((), BOOL):
+def _check_condition(*values: Any) -> None:
+    if any(of_value != ((), BOOL) for of_value in _arrays_of(values)):
         raise ValueError("a condition is not a bool")
 
 
@@ -400,13 +391,11 @@ def _check_cond(
     operands: Sequence[Any], true_branch: Callee, false_branch: Callee, count: int, own: int, _: str
 ) -> None:
     condition, *rest = operands
-    _check_condition(_node_of_array(condition).type)
+    _check_condition(condition)
     end = _number(count) + _number(own)
     _check_inputs(true_branch.subgraph, rest[:end])
     _check_inputs(false_branch.subgraph, [*rest[:count], *rest[end:]])
-    branches = (true_branch.subgraph.types, false_branch.subgraph.types)
-    first, second = ([(t.shape, t.dtype) for t in types] for types in branches)
-    if first != second:
+    if _arrays_of(true_branch.subgraph.types) != _arrays_of(false_branch.subgraph.types):
         raise ValueError("the branches give different Types")
 
 
@@ -440,7 +429,7 @@ def _number(value: Any) -> int:
 
 
 def _text(value: Any) -> str:
-    if type(value) is not str or len(value) > MAX_NAME or not value.isprintable():
+    if type(value) is not str or len(value) > codec.MAX_NAME or not value.isprintable():
         raise ValueError("a name is not a printable text")
     return value
 

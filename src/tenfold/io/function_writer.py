@@ -28,19 +28,8 @@ from tenfold.core.interpreter import interpret
 from tenfold.core.subgraph import Subgraph
 from tenfold.dtypes import BFLOAT16
 from tenfold.errors import ExplainedError, UnsupportedError
+from tenfold.io import function_codec as codec
 from tenfold.io.file_writing import ENTRY_DATE, open_replacing
-from tenfold.io.function_codec import (
-    CONTROL_OPS,
-    FUNCTION_FORMAT,
-    GRAPH_MEMBER,
-    MAX_GRAPH_BYTES,
-    check_params,
-    check_promise,
-    encode,
-    encode_tree,
-    encode_type,
-    name_of_op,
-)
 from tenfold.io.input_errors import OutputError
 from tenfold.storage import dense
 from tenfold.transforms.function import Function
@@ -55,21 +44,21 @@ def write_function(path: Any, function: Function, calls: Sequence[CachedTrace]) 
     with settings.override(strict_dtypes=False, pending_depth=0):
         traces = [_trace(tables, function, call) for call in calls]
     content = {
-        "format": FUNCTION_FORMAT,
+        "format": codec.FUNCTION_FORMAT,
         "version": __version__,
         "name": function.name,
         "parameters": _parameters(function.signature),
-        "types": [encode_type(type_) for type_ in tables.types],
+        "types": [codec.encode_type(type_) for type_ in tables.types],
         "bodies": tables.bodies,
         "traces": traces,
     }
     text = json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
-    if len(text) > MAX_GRAPH_BYTES:
-        rule = f"the graph of {function.name} has {len(text):,} bytes, of {MAX_GRAPH_BYTES:,}"
+    if len(text) > codec.MAX_GRAPH_BYTES:
+        rule = f"the graph of {function.name} has {len(text):,} bytes, of {codec.MAX_GRAPH_BYTES:,}"
         raise UnsupportedError("save", rule, remedy="repeat steps by tn.scan, or save parts")
     try:
         with open_replacing(file_path) as file, zipfile.ZipFile(file, "w") as archive:
-            archive.writestr(zipfile.ZipInfo(GRAPH_MEMBER, ENTRY_DATE), text)
+            archive.writestr(zipfile.ZipInfo(codec.GRAPH_MEMBER, ENTRY_DATE), text)
             for number, values in enumerate(tables.constants):
                 entry = zipfile.ZipInfo(f"{number}.npy", ENTRY_DATE)
                 with archive.open(entry, "w", force_zip64=True) as member:
@@ -85,7 +74,7 @@ def _parameters(signature: Signature | None) -> list[Any] | None:
         return None
     try:
         return [
-            [p.name, int(p.kind), *([] if p.default is p.empty else [encode(p.default)])]
+            [p.name, int(p.kind), *([] if p.default is p.empty else [codec.encode(p.default)])]
             for p in signature.parameters.values()
         ]
     except TypeError:
@@ -101,11 +90,13 @@ def _trace(tables: FileTables, function: Function, call: CachedTrace) -> dict[st
     inputs = iter(trace.subgraph.inputs)
     try:
         leaves = [
-            {"array": tables.type(next(inputs).type)} if value is None else {"value": encode(value)}
-            for value in constants
+            {"value": codec.encode(x)}
+            if x is not None
+            else {"array": tables.type(next(inputs).type)}
+            for x in constants
         ]
-        arguments = encode_tree(structure, iter(leaves))
-        results = encode_tree(trace.structure, iter([{"array": 0}] * trace.structure.leaves))
+        arguments = codec.encode_tree(structure, iter(leaves))
+        results = codec.encode_tree(trace.structure, iter([{"array": 0}] * trace.structure.leaves))
     except TypeError as error:
         remedy = "take and return tuples, lists and dicts of arrays; other arguments are numbers, "
         rule = f"an argument or a result of {function.name} cannot be in a file: {error}"
@@ -153,7 +144,7 @@ class FileTables:
     def _node(self, node: Node, operands: list[int]) -> dict[str, Any]:
         """Return a node as JSON. Raises UnsupportedError for an operation that is in no file."""
         if node.is_scalar:
-            return {"number": encode(node.scalar)}
+            return {"number": codec.encode(node.scalar)}
         types = [self.type(type_) for type_ in node.types]
         if not operands and not node.pending:
             return {"constants": self._constants(node), "types": types}
@@ -164,17 +155,17 @@ class FileTables:
             own = {"own_derivative": True} if node.op.transforms.vjp is not None else {}
             return {"body": self.body(body), "of": operands, "types": types, **own}
         try:
-            name = name_of_op(node.op)
-            if name not in CONTROL_OPS:
+            name = codec.name_of_op(node.op)
+            if name not in codec.CONTROL_OPS:
                 inputs = [x.scalar if x.is_scalar else _native.array_of(x) for x in node.inputs]
                 with settings.override(device=node.type.device):
-                    check_params(node.op, tuple(inputs), node.params)
+                    codec.check_params(node.op, tuple(inputs), node.params)
         except UnsupportedError as error:
             raise _refusal(node, error.rule) from None
         except (ExplainedError, TypeError, ValueError) as error:
             rule = f"a call of {node.op.full_name} cannot be in a file: {error}"
             raise _refusal(node, rule.partition("\n")[0]) from error
-        params = encode(node.params, self.body)
+        params = codec.encode(node.params, self.body)
         return {"op": name, "of": operands, "params": params, "types": types}
 
     def _constants(self, node: Node) -> list[int]:
@@ -189,7 +180,7 @@ class FileTables:
             arrays = [dense.export_or_copy(value) for value in values if value is not None]
             for array, type_ in zip(arrays, node.types, strict=True):
                 if type_.structure:
-                    check_promise(array, type_)
+                    codec.check_promise(array, type_)
             self.constants += arrays
         return [*range(self._numbers[node], self._numbers[node] + len(node.types))]
 

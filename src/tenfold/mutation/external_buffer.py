@@ -49,12 +49,11 @@ SPARSE_FACTOR = 4
 """A strided copy that spans more than this times its elements' bytes is mapped page by page."""
 
 
-_part_writer: Callable[[Array, Values, Callable[[Any, Values], None], int], bool]
+PartWriter = Callable[[Array, Array, Values, Callable[[Any, Values], None], int], bool]
+_part_writer: PartWriter
 
 
-def set_part_writer(
-    writer: Callable[[Array, Values, Callable[[Any, Values], None], int], bool],
-) -> None:
+def set_part_writer(writer: PartWriter) -> None:
     """Set the function that writes large expressions by parts; called by `tenfold.out_of_core`."""
     global _part_writer
     _part_writer = writer
@@ -160,8 +159,8 @@ def wrap(buffer: Any, /) -> Array:
     unchanged. Who used the old value keeps it, in a copy that is made then. Windows that overlap
     show each other's elements, and what is written straight into the buffer is seen by the next
     computation: between writing an expression and waiting for it, leave the buffer alone. An `e` of
-    64 MiB or more that reads other memory and cannot fail is computed and written by parts of its
-    rows.
+    64 MiB or more that cannot fail is computed and written by parts of its rows, if it reads other
+    memory, or in each row the same row of the buffer.
 
     Raises ValueError for a read-only buffer and for elements that are byte-swapped or misaligned,
     ShapeError for one that shows an element twice, DTypeError for a dtype that tenfold has not,
@@ -214,7 +213,8 @@ def write_window(array: Array, part: Slice, value: Any) -> None:
         return
     value = convert(value, array.dtype)
     is_large = value.size * value.dtype.itemsize >= PART_BYTES and _native.node_of(value).pending
-    if is_large and _part_writer(value, written, _write_part(array, written), MIN_SOURCE_BYTES):
+    write_part = _write_part(array, written)
+    if is_large and _part_writer(value, array, written, write_part, MIN_SOURCE_BYTES):
         return
     _write(array, written, *_compute(value))
 

@@ -14,10 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from tenfold._native import Array
-from tenfold.errors import message
 from tenfold.mutation import external_buffer
 
 
@@ -69,27 +65,15 @@ def blockwise(
     """
     from tenfold.out_of_core import chunk_scheduler
 
-    if scheduler not in chunk_scheduler.SCHEDULERS:
-        names = ", ".join(map(repr, chunk_scheduler.SCHEDULERS))
-        remedy = f"take one of {names}"
-        raise ValueError(message("tn.blockwise", f"scheduler {scheduler!r} is unknown", (), remedy))
-    run = chunk_scheduler.SCHEDULERS[scheduler]
-    if workers is not None and workers < 1:
-        rule = f"{workers} workers compute nothing"
-        raise ValueError(
-            message("tn.blockwise", rule, (), "give workers= from 1 on, or leave it out")
-        )
     how = chunk_scheduler.Options(chunk, workers, progress, explain)
-    return run(function, sources, axis, out, how)
+    return chunk_scheduler.run_blockwise(function, sources, axis, out, how, scheduler)
 
 
-def _write_in_parts(
-    x: Array, written: np.ndarray, write: Callable[[Any, np.ndarray], None], min_bytes: int
-) -> bool:
+def _write_in_parts(*parts: Any) -> bool:
     """Compute an expression by parts and write each; return whether it could be cut."""
     from tenfold.out_of_core import window_writes
 
-    return window_writes.write_in_parts(x, written, write, min_bytes)
+    return window_writes.write_in_parts(*parts)
 
 
 external_buffer.set_part_writer(_write_in_parts)

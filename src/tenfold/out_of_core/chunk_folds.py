@@ -5,8 +5,12 @@ expression of one part from its rows, records of its value, and from the records
 parts those of both; at the end the result. Records are ndarrays: they are pickled, and combined in
 any order of arrival.
 
->>> left, right = (make_records([np.asarray(x)]) for x in ([1.0, 2.0], [4.0, 3.0]))
->>> combine_records("largest", left, right)["f0"].tolist()
+>>> import tenfold as tn
+>>> x = tn._native.placeholder(tn._native.Type((9, 2), tn.float64, "cpu"))
+>>> node = tn._native.node_of(tn.max(x, axis=0))
+>>> fold = reduction_fold(CutNode(node, node.op, (0,), ((9, 2),)), 0, 0)
+>>> left, right = (fold.record([np.asarray(x)], 0) for x in ([1.0, 2.0], [4.0, 3.0]))
+>>> fold.finish(fold.combine(left, right)).tolist()
 [4.0, 3.0]
 """
 
@@ -15,12 +19,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from tenfold import _native
 from tenfold._native import Array
-from tenfold.core.cast_values import cast_values
+from tenfold.core.op import ReductionTree
 from tenfold.core.shape_rules import Pick, whole_axes
 from tenfold.dtypes import HALF_DTYPES, compute_dtype, kind_of
 from tenfold.ops.arithmetic import add, multiply
@@ -28,60 +33,114 @@ from tenfold.ops.cast import astype
 from tenfold.ops.indexing import index_view
 from tenfold.ops.movement import expand_dims
 from tenfold.out_of_core.cut_node import CannotCutError, CutNode, Rows
-from tenfold.out_of_core.partial_folds import PartialFold, combine_records, make_records
-
-
-class ChunkFold(Protocol):
-    """How parts of an axis are reduced, and combined."""
-
-    @property
-    def length(self) -> int:
-        """The rows that are folded."""
-
-    def parts(self, source: Rows, begin: int, end: int) -> Sequence[Array]:
-        """Return the values of the part from row `begin` to `end`."""
-
-    def record(self, values: Sequence[np.ndarray], begin: int, /) -> np.ndarray:
-        """Return the record of a part, from its values and its first row."""
-
-    def combine(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Return the record of two neighbouring parts."""
-
-    def finish(self, record: np.ndarray) -> np.ndarray:
-        """Return the result, from the record of all parts."""
+from tenfold.out_of_core.partial_folds import (
+    Accumulator,
+    accumulator_of,
+    array_of_parts,
+    combine_records,
+    finish_records,
+    fold_records,
+    make_records,
+    record_values,
+)
 
 
 @dataclass(frozen=True)
-class ReductionFold:
-    """A reduction by its canonical tree: the axes behind the chunked one are folded first."""
+class ChunkFold:
+    """Results of parts, of the shape of the whole result, that a reducer combines."""
 
     cut: CutNode
-    fold: PartialFold
-    at: int
+    length: int
+    """The rows that are folded."""
+    kind: str
+    """The reducer, by name (codegen/reducers.py)."""
+    axes: tuple[int | None, ...]
+    """For each operand the axis of its rows; None: it is whole."""
+
+    def parts(self, source: Rows, begin: int, end: int) -> Sequence[Array]:
+        """Return the values of the part from row `begin` to `end`: of a half type in float32, which
+        is rounded at the end.
+        """
+        rows = [
+            source.whole(at) if axis is None else source.rows(at, begin, end, axis=axis)
+            for at, axis in enumerate(self.axes)
+        ]
+        wide = [
+            astype(x, compute_dtype(x.dtype)) if self.kind == "add" and is_half(x) else x
+            for x in rows
+        ]
+        return (self.cut.call(wide),)
+
+    def record(self, values: Sequence[np.ndarray], _begin: int, /) -> np.ndarray:
+        """Return the record of a part, from its values and its first row."""
+        (x,) = values
+        return make_records([x.real, x.imag] if kind_of(x.dtype) == "c" else [x])
+
+    def combine(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return the record of two neighbouring parts."""
+        return combine_records(self.kind, left, right)
+
+    def finish(self, record: np.ndarray) -> np.ndarray:
+        """Return the result, from the record of all parts."""
+        return array_of_parts(record_values(record), self.cut.node.type.dtype)
+
+
+def is_half(x: Any) -> bool:
+    """Whether an operand is an array of a half type."""
+    return isinstance(x, Array) and x.dtype in HALF_DTYPES
+
+
+def contraction_fold(
+    cut: CutNode, contracted: tuple[Sequence[int], Sequence[int]], place: int
+) -> ChunkFold:
+    """Return the fold of a product over rows: products of parts are added."""
+    axes = [contracted[at][place] for at in (0, 1)]
+    if any(axis not in (None, own) for axis, own in zip(cut.axes, axes, strict=True)):
+        raise CannotCutError("its operands come in chunks along axes that do not meet")
+    return ChunkFold(cut, cut.shapes[0][axes[0]], "add", tuple(axes))
+
+
+def scatter_fold(cut: CutNode) -> ChunkFold:
+    """Return the fold of a scatter: cells of parts are combined by its reducer."""
+    rule = cut.op.lowering.scatter
+    assert rule is not None, "it scatters"
+    if rule.base is not None or {axis for _, axis in cut.chunked} != {0}:
+        raise CannotCutError("its cells lie along the rows")
+    axes = [
+        0 if axis is None and shape else axis
+        for axis, shape in zip(cut.axes, cut.shapes, strict=True)
+    ]
+    return ChunkFold(cut, cut.shapes[rule.value][0], rule.kind, tuple(axes))
+
+
+@dataclass(frozen=True)
+class ReductionFold(ChunkFold):
+    """A reduction by its canonical tree: the axes behind the chunked one are folded first."""
+
+    tree: ReductionTree
+    accumulator: Accumulator
     inner: tuple[int, ...]
     """The axes that a part folds: the chunked one, and those behind it."""
     outer: tuple[int, ...]
-    length: int
     distance: int
     """How many positions one row stands for."""
 
     def parts(self, source: Rows, begin: int, end: int) -> Sequence[Array]:
         """Return the accumulator values of the part."""
-        return self.fold.apply(
-            source.rows(self.at, begin, end), self.inner, self.cut.node.params[2:]
-        )
+        x, params = source.rows(0, begin, end), (self.inner, False, *self.cut.node.params[2:])
+        return [_native.apply(op.id, (x,), params) for op in self.accumulator.parts]
 
-    def record(self, values: Sequence[np.ndarray], begin: int) -> np.ndarray:
-        """Return the records of accumulator values."""
-        return self.fold.moved(self.fold.records(values), begin * self.distance)
-
-    def combine(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Combine by the reducer of the tree."""
-        return self.fold.combine(left, right)
+    def record(self, values: Sequence[np.ndarray], begin: int, /) -> np.ndarray:
+        """Return the records of accumulator values, with positions in the whole axis."""
+        records = make_records(values)
+        for name in self.accumulator.positions:
+            records[name] += begin * self.distance
+        return records
 
     def finish(self, record: np.ndarray) -> np.ndarray:
-        """ChunkFold the outer axes, and finish."""
-        return self.fold.finish(record, self.outer, self.cut.node.type)
+        """Fold the outer axes, and return the result."""
+        folded = fold_records(self.tree, record, self.outer, keepdims=True)
+        return finish_records(self.tree, folded, self.cut.node.type)
 
 
 def reduction_fold(cut: CutNode, at: int, axis: int) -> ReductionFold:
@@ -93,89 +152,17 @@ def reduction_fold(cut: CutNode, at: int, axis: int) -> ReductionFold:
     outer = tuple([a for a in axes if a < axis])
     if tree.one_axis and outer:
         raise CannotCutError("positions in the flattened array follow the order of the first axis")
-    fold = PartialFold.of(cut.op, cut.node.operands[0])
+    accumulator = accumulator_of(cut.op, cut.node.operands[0])
     distance = math.prod(shape[a] for a in inner if a > axis)
-    return ReductionFold(cut, fold, at, inner, outer, shape[axis], distance)
+    reducer = shape[axis], tree.kind, cut.axes
+    return ReductionFold(cut, *reducer, tree, accumulator, inner, outer, distance)
 
 
 @dataclass(frozen=True)
-class ArrayFold:
-    """Results of parts, of the shape of the whole result, that a reducer combines."""
-
-    cut: CutNode
-    kind: str
-    """The reducer, by name (codegen/reducers.py)."""
-    operands: tuple[int | None, ...]
-    """For each operand the axis of its rows; None: it is whole."""
-    length: int
-
-    def parts(self, source: Rows, begin: int, end: int) -> Sequence[Array]:
-        """Return the operation on rows; halves in float32, which is rounded at the end."""
-        rows = [
-            source.whole(at) if axis is None else source.rows(at, begin, end, axis=axis)
-            for at, axis in enumerate(self.operands)
-        ]
-        wide = [
-            astype(x, compute_dtype(x.dtype)) if self.kind == "add" and is_half(x) else x
-            for x in rows
-        ]
-        return (self.cut.call(wide),)
-
-    def record(self, values: Sequence[np.ndarray], _begin: int) -> np.ndarray:
-        """Return the parts of a number as fields."""
-        (x,) = values
-        return make_records([x.real, x.imag] if kind_of(x.dtype) == "c" else [x])
-
-    def combine(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Combine by the reducer."""
-        return combine_records(self.kind, left, right)
-
-    def finish(self, record: np.ndarray) -> np.ndarray:
-        """Return the array of the fields, in the dtype of the result."""
-        dtype = self.cut.node.type.dtype
-        if kind_of(dtype) != "c":
-            return cast_values(record["f0"], dtype)
-        result = np.empty(record.shape, dtype)
-        result.real, result.imag = record["f0"], record["f1"]
-        return result
-
-
-def is_half(x: Any) -> bool:
-    """Whether an operand is an array of a half type."""
-    return isinstance(x, Array) and x.dtype in HALF_DTYPES
-
-
-def contraction_fold(
-    cut: CutNode, contracted: tuple[Sequence[int], Sequence[int]], place: int
-) -> ArrayFold:
-    """Return the fold of a product over rows: products of parts are added."""
-    axes = [contracted[at][place] for at in (0, 1)]
-    if any(axis not in (None, own) for axis, own in zip(cut.axes, axes, strict=True)):
-        raise CannotCutError("its operands come in chunks along axes that do not meet")
-    return ArrayFold(cut, "add", tuple(axes), cut.shapes[0][axes[0]])
-
-
-def scatter_fold(cut: CutNode) -> ArrayFold:
-    """Return the fold of a scatter: cells of parts are combined by its reducer."""
-    rule = cut.op.lowering.scatter
-    assert rule is not None, "it scatters"
-    if rule.base is not None or {axis for _, axis in cut.chunked} != {0}:
-        raise CannotCutError("its cells lie along the rows")
-    operands = [
-        0 if axis is None and shape else axis
-        for axis, shape in zip(cut.axes, cut.shapes, strict=True)
-    ]
-    return ArrayFold(cut, rule.kind, tuple(operands), cut.shapes[rule.value][0])
-
-
-@dataclass(frozen=True)
-class ScanFold:
+class ScanFold(ChunkFold):
     """A scan along the chunked axis: a part has its total, and gets the carry of those before."""
 
-    cut: CutNode
-    at: int
     axis: int
-    length: int
 
     @property
     def params(self) -> tuple[Any, ...]:
@@ -186,12 +173,12 @@ class ScanFold:
 
     def parts(self, source: Rows, begin: int, end: int) -> Sequence[Array]:
         """Return the total of a part."""
-        scanned = self.cut.call((source.rows(self.at, begin, end),), (*self.params[:3], False))
+        scanned = self.cut.call((source.rows(0, begin, end),), (*self.params[:3], False))
         picks: list[Pick] = [*whole_axes(scanned.shape)]
         picks[self.axis] = end - begin - 1
         return (index_view(scanned, tuple(picks)),)
 
-    def record(self, values: Sequence[np.ndarray], _begin: int) -> np.ndarray:
+    def record(self, values: Sequence[np.ndarray], _begin: int, /) -> np.ndarray:
         """Return the total as a list of one."""
         return np.array(values[0])[None]
 
@@ -201,10 +188,11 @@ class ScanFold:
 
     def finish(self, record: np.ndarray) -> np.ndarray:
         """Return the carry into each part: the totals before it, in order."""
-        identity = record.dtype.type(1 if self._product else -0.0)
+        product = self.kind == "product"
+        identity = record.dtype.type(1 if product else -0.0)
         totals = np.concatenate((np.full_like(record[:1], identity), record[:-1]))
         with np.errstate(all="ignore"):
-            scan = np.multiply if self._product else np.add
+            scan = np.multiply if product else np.add
             return scan.accumulate(totals, axis=0, dtype=totals.dtype)
 
     def rows(self, source: Rows, begin: int, end: int) -> Array:
@@ -213,20 +201,17 @@ class ScanFold:
         low, high = max(begin - initial, 0), max(end - initial, 0)
         start, carry = source.carry(low)
         params = (*self.params[:2], initial and begin == 0, self.params[3])
-        scanned = self.cut.call((source.rows(self.at, start, high),), params)
+        scanned = self.cut.call((source.rows(0, start, high),), params)
         picks: list[Pick] = [*whole_axes(scanned.shape)]
         picks[self.axis] = (low - start, end - begin, 1)
         part = index_view(scanned, tuple(picks)) if low > start else scanned
-        result = (multiply if self._product else add)(expand_dims(carry, axis=self.axis), part)
+        combine = multiply if self.kind == "product" else add
+        result = combine(expand_dims(carry, axis=self.axis), part)
         dtype = self.cut.node.type.dtype
         return result if result.dtype == dtype else astype(result, dtype)
-
-    @property
-    def _product(self) -> bool:
-        return self.cut.op.lowering.scanning == "product"
 
 
 def scan_fold(cut: CutNode, at: int) -> ScanFold:
     """Return the fold of a scan."""
     axis = cut.node.params[0]
-    return ScanFold(cut, at, axis, cut.shapes[at][axis])
+    return ScanFold(cut, cut.shapes[at][axis], cut.op.lowering.scanning, cut.axes, axis)

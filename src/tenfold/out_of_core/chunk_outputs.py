@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.pytree import TreeDef, flatten
+from tenfold.core.pytree import TreeDef
 from tenfold.errors import AliasError, DTypeError, RunError, ShapeError, raise_if_failed
 from tenfold.interop.asarray import asarray
 from tenfold.out_of_core.chunk_plan import ChunkPlan, Piece
@@ -110,28 +110,30 @@ class Outputs:
 
 
 def given_targets(out: Any, structure: TreeDef) -> list[Any]:
-    """Return the target of each result; None for one that is to be in memory."""
-    if out is None:
-        return [None] * structure.leaves
-    if structure.type is None:
-        return [out]
-    if structure.type is dict and isinstance(out, dict):
+    """Return the target of each result; None for one that is to be in memory.
+
+    Targets stand in the tree of the results, or in one tuple or list.
+    """
+    if out is None or structure.type is None:
+        return [out] * structure.leaves
+    parts: list[Any] = [out]
+    if isinstance(out, dict) and structure.type is dict:
         if out.keys() != {*structure.keys}:
             rule = f"out has the keys {[*out]}, the results {[*structure.keys]}"
             raise ShapeError("tn.blockwise", rule, remedy="name each result")
-        out = [out[key] for key in structure.keys]
-    leaves = _leaves_with_none(out)
-    if len(leaves) != structure.leaves:
-        rule = f"out has {len(leaves)} arrays for {structure.leaves} results"
-        remedy = "give one for each result, None for one that is to be in memory"
+        parts = [out[key] for key in structure.keys]
+    elif isinstance(out, (tuple, list)) and structure.type is not dict:
+        parts = [*out]
+    elif type(out) is structure.type:  # a dataclass
+        parts = [getattr(out, str(name)) for name in structure.keys]
+    if len(parts) == len(structure.children) and not any(part is out for part in parts):
+        pairs = zip(parts, structure.children, strict=True)
+        return [target for part, child in pairs for target in given_targets(part, child)]
+    if len(parts) != structure.leaves:
+        rule = f"out has {len(parts)} arrays for {structure.leaves} results"
+        remedy = "give one for each result, in the same tuples and dicts, None for one in memory"
         raise ShapeError("tn.blockwise", rule, remedy=remedy)
-    return leaves
-
-
-def _leaves_with_none(out: Any) -> list[Any]:
-    if isinstance(out, (tuple, list)):
-        return [leaf for part in out for leaf in ([None] if part is None else flatten(part)[0])]
-    return list(flatten(out)[0])
+    return parts
 
 
 def _refuse_shared(targets: Sequence[Any]) -> None:

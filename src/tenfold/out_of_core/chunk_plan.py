@@ -17,8 +17,8 @@ scheduler needs only: `prepare`, `run` for each chunk, `merge`, `close`, and at 
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -29,8 +29,8 @@ from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op
 from tenfold.errors import ExplainedError, RunError, UnsupportedError, raise_if_failed
-from tenfold.out_of_core.chunk_folds import ChunkFold, ScanFold
-from tenfold.out_of_core.chunk_rules import chunk_rule_of, is_long
+from tenfold.out_of_core.chunk_folds import ChunkFold
+from tenfold.out_of_core.chunk_rules import RowRule, is_long, row_rule
 from tenfold.out_of_core.cut_node import CannotCutError, CutNode
 from tenfold.out_of_core.cut_rows import Blocks, ReadRange, RowBuilder
 from tenfold.out_of_core.fold_tree import Leaf, Place, close, leaves_of, merge
@@ -91,7 +91,7 @@ class ChunkPass:
         plan = self.plan
         lengths = [plan.folds[at].length for at in self.folds]
         lengths += [plan.output_length(at) for at in self.outputs]
-        moves = any(chunk_rule_of(cut).moves_rows for cut in plan.cuts.values())
+        moves = any(rule.moves_rows for rule in plan.rules.values())
         return not moves and {*lengths} <= {plan.chunks[-1][1]}
 
     def expressions(self, task: int, builder: RowBuilder) -> list[Array]:
@@ -188,7 +188,7 @@ class ChunkPlan:
         """The numbers of the sources, by the positions of their nodes."""
         self.axes: list[int | None] = []
         self.levels: list[int] = []
-        self.cuts: dict[int, CutNode] = {}
+        self.rules: dict[int, RowRule] = {}
         self.folds: dict[int, ChunkFold] = {}
         self.long: list[bool] = []
         self._leaves: dict[int, list[list[Leaf]]] = {}
@@ -216,7 +216,7 @@ class ChunkPlan:
         self.long.append(
             pending
             and axis is None
-            and at not in self.cuts
+            and at not in self.rules
             and is_long(node, [self.long[i] for i in cheap_inputs])
         )
 
@@ -224,32 +224,28 @@ class ChunkPlan:
         node, inputs = self.graph.nodes[at], self.graph.inputs[at]
         shapes = tuple([self.graph.nodes[i].type.shape for i in inputs])
         cut = CutNode(node, op, tuple([self.axes[i] for i in inputs]), shapes)
-        self.cuts[at] = cut
         try:
             if not isinstance(op, Op) or op.semantics.opaque:
                 raise CannotCutError("it is a Python function, of unknown axes")
-            result = chunk_rule_of(cut).axis(cut)
+            rule = self.rules[at] = row_rule(cut)
         except CannotCutError as error:
             raise self._refusal(cut, str(error)) from None
-        if result is None or isinstance(result, int):
-            self.cuts[at] = replace(cut, axis=-1 if result is None else result)
-            return result
-        self.folds[at] = result
-        if not isinstance(result, ScanFold):
-            return None
-        self.cuts[at] = replace(cut, axis=result.axis)
-        return result.axis
+        if rule.fold is not None:
+            self.folds[at] = rule.fold
+        return rule.axis
 
     def _refusal(self, cut: CutNode, reason: str) -> UnsupportedError:
-        axis = cut.chunked[0][1]
-        place = f" at {cut.node.origin[0]}:{cut.node.origin[1]}" if cut.node.origin else ""
-        rule = f"{cut.node.name}{place} needs all rows along axis {axis} at once"
+        name = cut.node.name
+        if cut.node.origin:
+            file, line = cut.node.origin
+            text = linecache.getline(file, line).strip()
+            name = f"{name} at {file}:{line}" + (f", of the line {text!r}," if text else "")
+        rule = f"{name} needs all rows at once" + (f": {reason}" if reason else "")
         remedy = (
-            f"read the sources in chunks along another axis than {axis}, with axis=; reduce the "
-            "rows before; or compute it in memory, where it fits: function(*sources)"
+            "read the sources in chunks along another axis, with axis=; reduce the rows before; or "
+            "compute it in memory, where it fits: function(*sources)"
         )
         operands = [node.type for node in cut.node.inputs if not node.is_scalar]
-        rule += f": {reason}" if reason else ""
         return UnsupportedError("tn.blockwise", rule, operands, remedy)
 
     def level_after(self, at: int) -> int:
@@ -283,7 +279,7 @@ class ChunkPlan:
         """The whole nodes whose values tasks read: they are computed once."""
         readers: dict[int, bool] = dict.fromkeys(self.graph.outputs, True)
         for at, inputs in enumerate(self.graph.inputs):
-            if self.axes[at] is not None or at in self.folds or self.long[at] or at in self.cuts:
+            if self.axes[at] is not None or at in self.folds or self.long[at] or at in self.rules:
                 readers |= dict.fromkeys(inputs, True)
         outputs = dict.fromkeys(self.graph.outputs, True)
         return [

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import nullcontext
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,13 +21,15 @@ import numpy as np
 
 from tenfold import _native
 from tenfold.core.pytree import flatten
+from tenfold.errors import ShapeError, message
 from tenfold.inspect.progress import Progress
 from tenfold.interop.asarray import asarray
+from tenfold.interop.dask import to_dask
 from tenfold.machine import usable_processors
 from tenfold.out_of_core.chunk_outputs import Outputs, check_target, given_targets
 from tenfold.out_of_core.chunk_plan import PREPARE, ChunkPass, Partials, chunk_error
 from tenfold.out_of_core.chunk_sources import is_source, read
-from tenfold.out_of_core.dask_graph import run_on_dask
+from tenfold.out_of_core.dask_graph import DaskGraph, refuse_target
 from tenfold.out_of_core.plan_text import plan_text
 from tenfold.out_of_core.trace_plan import TracedPlan, checked_chunks, trace_plan
 from tenfold.settings import override
@@ -61,29 +65,26 @@ class Options(NamedTuple):
     explain: bool
 
 
+@dataclass(eq=False)
 class _PassRun:
     """One pass over all chunks."""
 
-    def __init__(
-        self,
-        traced: TracedPlan,
-        stage: ChunkPass,
-        outputs: Outputs,
-        known: Any,
-        workers: int,
-        report: Report,
-    ) -> None:
-        self.traced, self.stage, self.outputs, self.known = traced, stage, outputs, known
-        self.workers, self.report = workers, report
-        self.count = len(traced.plan.chunks)
+    traced: TracedPlan
+    stage: ChunkPass
+    outputs: Outputs
+    known: Any
+    workers: int
+    report: Report
+
+    def __post_init__(self) -> None:
+        self.count = len(self.traced.plan.chunks)
         self.numbers: Iterator[int] = iter(range(self.count))
-        self.partials: Partials = {at: {} for at in stage.folds}
+        self.partials: Partials = {at: {} for at in self.stage.folds}
         self.done: list[int] = []
-        self.error: Exception | None = None
         self.stopped = False
         self.lock = threading.Lock()
         """Protects the fields above that change."""
-        self.slots = threading.Semaphore(workers)
+        self.slots = threading.Semaphore(self.workers)
         """How many threads may compute."""
 
     def run(self) -> Partials:
@@ -91,26 +92,18 @@ class _PassRun:
         threads = min(self.workers + 1, self.count)
         if threads == 1:
             self._take_chunks()
-        else:
-            self._run_threads(threads)
-        if self.error is not None:
-            try:
-                raise self.error
-            finally:
-                self.error = None
-        return self.partials
-
-    def _run_threads(self, threads: int) -> None:
+            return self.partials
         with ThreadPoolExecutor(threads, "tenfold_chunk") as pool:
             try:
                 tasks = [pool.submit(copy_context().run, self._on_thread) for _ in range(threads)]
-                for task in tasks:
+                for task in as_completed(tasks):
                     task.result()
-            except BaseException as interrupt:
+            except BaseException as error:
                 self.stopped = True
                 pool.shutdown()
-                interrupt.add_note(self._what_was_done())
+                error.add_note(self._what_was_done())
                 raise
+        return self.partials
 
     def _on_thread(self) -> None:
         with override(threads=1):
@@ -124,10 +117,9 @@ class _PassRun:
                 return
             try:
                 self._run_chunk(chunk)
-            except Exception as error:  # noqa: BLE001  # raised by `run`, with the chunk
-                with self.lock:
-                    self.error = self.error or chunk_error(self.traced.plan, chunk, error)
+            except Exception as error:
                 self.stopped = True
+                raise chunk_error(self.traced.plan, chunk, error) from error
 
     def _run_chunk(self, chunk: int) -> None:
         blocks = _read(self.traced, self.stage, chunk)
@@ -157,26 +149,43 @@ class _PassRun:
 
 
 EMPTY = "blockwise: no pass, the sources have no elements"
+SCHEDULERS = (None, "dask")
 
 
-def run_here(
-    function: Callable[..., Any], sources: Sequence[Any], axis: Any, out: Any, how: Options
+def run_blockwise(
+    function: Callable[..., Any],
+    sources: Sequence[Any],
+    axis: Any,
+    out: Any,
+    how: Options,
+    scheduler: str | None,
 ) -> Any:
-    """Run a function on threads of this process."""
+    """Trace a function and run it, on threads of this process or as a Dask array."""
+    if scheduler not in SCHEDULERS:
+        rule = f"scheduler {scheduler!r} is unknown"
+        raise ValueError(message("tn.blockwise", rule, (), "take one of None, 'dask'"))
+    for name, number in (("chunk", how.chunk), ("workers", how.workers)):
+        if number is not None and (not hasattr(number, "__index__") or number < 1):
+            rule = f"{name} {number!r} is not a number from 1 on"
+            raise ShapeError("tn.blockwise", rule, remedy=f"give {name}= an int, or leave it out")
+    on_dask = scheduler == "dask"
+    if on_dask:
+        refuse_target(out)
     if any(0 in source.shape for source in sources if is_source(source)):
         checked_chunks(sources, axis, how.chunk)
-        return EMPTY if how.explain else _run_empty(function, sources, out)
+        arrays = [asarray(np.asarray(x[...])) if is_source(x) else x for x in sources]
+        return EMPTY if how.explain else _run_empty(function(*arrays), out, on_dask)
     traced = trace_plan(function, sources, axis, how.chunk)
-    workers = usable_processors() if how.workers is None else how.workers
+    workers = how.workers or (1 if on_dask else usable_processors())
     if how.explain:
         return plan_text(traced, workers)
+    if on_dask:
+        return traced.structure.unflatten(DaskGraph(traced).arrays())
     outputs = Outputs(traced.plan, traced.structure, out)
     outputs.refuse_sources(traced.sources, traced.axes)
-    if not how.progress:
-        values = run_plan(traced, outputs, workers, lambda *_: None)
-    else:
-        with Progress() as progress:
-            values = run_plan(traced, outputs, workers, partial(show, progress))
+    with Progress() if how.progress else nullcontext() as progress:
+        report = partial(show, progress) if progress else lambda *_: None
+        values = run_plan(traced, outputs, workers, report)
     return traced.structure.unflatten(outputs.results(values))
 
 
@@ -187,19 +196,13 @@ def show(progress: Progress, stage: int, done: int, count: int) -> None:
     progress.update(done, count)
 
 
-def _run_empty(function: Callable[..., Any], sources: Sequence[Any], out: Any) -> Any:
-    """Run a function of arrays without elements."""
-    arrays = [asarray(np.asarray(x[...])) if is_source(x) else x for x in sources]
-    leaves, structure = flatten(function(*arrays))
-    targets = given_targets(out, structure)
+def _run_empty(value: Any, out: Any, on_dask: bool) -> Any:
+    """Return the results of a function of arrays without elements."""
+    leaves, structure = flatten(value)
     results = []
-    for leaf, target in zip(leaves, targets, strict=True):
+    for leaf, target in zip(leaves, given_targets(out, structure), strict=True):
         if target is not None:
             check_target(target, _native.node_of(asarray(leaf)).type)
             target[...] = np.asarray(leaf)
-        results.append(leaf if target is None else target)
+        results.append(to_dask(leaf) if on_dask else leaf if target is None else target)
     return structure.unflatten(results)
-
-
-SCHEDULERS: dict[str | None, Callable[..., Any]] = {None: run_here, "dask": run_on_dask}
-"""By the name in `tn.blockwise(scheduler=)`: what traces and runs a function."""

@@ -54,18 +54,24 @@ def source_axes(sources: Sequence[Any], axis: Any) -> list[int | None]:
             result.append(None)
             continue
         _refuse_parts(source)
+        if not hasattr(own, "__index__"):
+            rule = f"axis {own!r} is not an int, None or a tuple of them"
+            raise DTypeError("tn.blockwise", rule, remedy="as in axis=0")
         try:
             result.append(int(normalize_axis(operator.index(own), len(source.shape))))
-        except TypeError:
-            rule = f"axis {own!r} is not an int, None or a tuple of them"
-            raise DTypeError("tn.blockwise", rule, remedy="as in axis=0") from None
+        except ShapeError as error:
+            error.rule += f", in a source of shape {tuple(source.shape)}"
+            raise error.renamed("tn.blockwise", ()) from None
     return result
 
 
 def _refuse_parts(source: Any) -> None:
-    """Refuse a source whose elements are not all that it has: a mask, or the places of elements."""
+    """Refuse a source whose elements are not all that it has, as a mask; or of unknown length."""
     if isinstance(source, np.ma.MaskedArray):
         asarray(source)  # raises, and says what to do
+    if any(length != length for length in source.shape):  # NaN
+        rule = f"a Dask source of shape {source.shape} has chunks of unknown lengths"
+        raise ShapeError("tn.blockwise", rule, remedy="call x.compute_chunk_sizes() before")
     if isinstance(source, Array) and storage_kind(source) is not None:
         rule = f"a source of {source.storage} storage has no rows in memory"
         raise UnsupportedError("tn.blockwise", rule, remedy="pass x.to_dense()")
@@ -83,9 +89,6 @@ def chunk_rows(
         raise ShapeError("tn.blockwise", rule, remedy=remedy)
     length = int(*lengths)
     rows = _rows_of_chunk(sources, axes, length) if chunk is None else operator.index(chunk)
-    if rows < 1:
-        rule = f"a chunk of {rows} rows is empty"
-        raise ShapeError("tn.blockwise", rule, remedy="give chunk= the rows of a chunk, from 1 on")
     return [(begin, min(begin + rows, length)) for begin in range(0, length, rows)]
 
 

@@ -49,8 +49,6 @@ class CutNode:
     axes: tuple[int | None, ...]
     """For each operand the chunked axis; None for a whole one."""
     shapes: tuple[Shape, ...]
-    axis: int = -1
-    """The chunked axis of the result, once it is known; -1 where the result is whole."""
 
     @property
     def shape(self) -> Shape:
@@ -63,11 +61,25 @@ class CutNode:
         """The operands in chunks, with their axes."""
         return [(at, axis) for at, axis in enumerate(self.axes) if axis is not None]
 
+    @property
+    def operands(self) -> range:
+        """The numbers of the operands."""
+        return range(len(self.axes))
+
     def only(self) -> tuple[int, int]:
         """Return the one operand in chunks, with its axis."""
         if len(self.chunked) > 1:
             raise CannotCutError
         return self.chunked[0]
+
+    def as_it_is(self, source: Rows, begin: int, end: int) -> Any:
+        """Make the node of the same operation on rows of the operands that come in chunks."""
+        return self.call(
+            [
+                source.whole(at) if axis is None else source.rows(at, begin, end)
+                for at, axis in enumerate(self.axes)
+            ]
+        )
 
     def call(self, operands: Sequence[Any], params: Params | None = None) -> Any:
         """Make the node of the operation on other operands, with its line."""

@@ -24,7 +24,6 @@ from tenfold.core.op import Kind, Op
 from tenfold.core.shape_rules import Pick, whole_axes
 from tenfold.interop.asarray import asarray
 from tenfold.ops.indexing import index_view
-from tenfold.out_of_core.chunk_rules import chunk_rule_of
 from tenfold.out_of_core.cut_node import with_length
 
 if TYPE_CHECKING:
@@ -122,8 +121,12 @@ class RowBuilder:
             return self.blocks.rows(node, plan.inputs[at], axis, begin, end)
         if node.op is None:
             return self.rows(inputs[0], begin, end)[node.params[0]]
-        cut_node = plan.cuts[at]
-        return chunk_rule_of(cut_node).rows(cut_node, self.of(at), begin, end)
+        return self._ruled(at, begin, end)
+
+    def _ruled(self, at: int, begin: int, end: int) -> Any:
+        rows = self.plan.rules[at].rows
+        assert rows is not None, "a fold has a value"
+        return rows(self.of(at), begin, end)
 
     def _rows_of_whole(self, at: int, begin: int, end: int, axis: int) -> Any:
         node, inputs = self.plan.graph.nodes[at], self.plan.graph.inputs[at]
@@ -146,9 +149,8 @@ class RowBuilder:
             return as_block(self.known[at])
         if node.is_scalar:
             return node.scalar
-        if at in plan.cuts:  # few rows of an array that comes in chunks
-            cut_node = plan.cuts[at]
-            return chunk_rule_of(cut_node).rows(cut_node, self.of(at), 0, 0)
+        if at in plan.rules:  # few rows of an array that comes in chunks
+            return self._ruled(at, 0, 0)
         if not node.pending:
             return _native.array_of(node)
         operands = [self.whole(i) for i in plan.graph.inputs[at]]

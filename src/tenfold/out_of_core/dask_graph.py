@@ -19,6 +19,7 @@ import importlib
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,6 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array, Type
 from tenfold.core.graph import Graph
-from tenfold.core.pytree import flatten
 from tenfold.errors import UnsupportedError
 from tenfold.interop.asarray import asarray
 from tenfold.interop.dask import MappedFile, as_chunk, dask_array, empty_chunk, to_dask
@@ -39,11 +39,10 @@ from tenfold.out_of_core.chunk_plan import (
     Partials,
     chunk_error,
 )
-from tenfold.out_of_core.chunk_sources import is_source, read
+from tenfold.out_of_core.chunk_sources import read
 from tenfold.out_of_core.cut_node import with_length
 from tenfold.out_of_core.cut_rows import ReadRange, cut
-from tenfold.out_of_core.plan_text import plan_text
-from tenfold.out_of_core.trace_plan import TracedPlan, checked_chunks, trace_plan
+from tenfold.out_of_core.trace_plan import TracedPlan
 from tenfold.storage import dense
 
 MERGED = 16
@@ -65,6 +64,10 @@ class Stage:
     def own(self) -> ChunkPass:
         """The pass; behind the last one, the end."""
         return [*self.plan.passes, self.plan.end][self.number]
+
+    def merge(self, *partials: Partials) -> Partials:
+        """Merge the partial results of neighbouring chunks."""
+        return self.own.merge(*partials)
 
     def prepared(self, blocks: Sequence[Any]) -> Stage:
         """Return the stage with the values that its chunks need whole."""
@@ -128,16 +131,6 @@ def _joined(plan: ChunkPlan, output: int, pieces: Sequence[Any]) -> Array:
     return asarray(np.empty([n * (at != axis) for at, n in enumerate(type_.shape)], type_.dtype))
 
 
-def take_result(results: Sequence[Any], at: int) -> Any:
-    """Return one of the results of a chunk."""
-    return results[at]
-
-
-def merge_partials(stage: Stage, *partials: Partials) -> Partials:
-    """Merge the partial results of neighbouring chunks."""
-    return stage.own.merge(*partials)
-
-
 def whole_result(stage: Stage, node: int) -> Array:
     """Return a result that is whole, from the last stage."""
     return as_chunk(stage.known[node])
@@ -199,9 +192,9 @@ class DaskGraph:
             result = self._add(key, run_chunk, self.stage, chunk, wanted, *blocks)
             if wanted is None:
                 for at, output in enumerate(own.outputs):
-                    self._add(self.key_of(output, chunk), take_result, result, at + 1)
+                    self._add(self.key_of(output, chunk), getitem, result, at + 1)
                 key = (f"{self.name}-partials", number, chunk)
-                result = self._add(key, take_result, result, 0) if own.folds else None
+                result = self._add(key, getitem, result, 0) if own.folds else None
             parts.append(result)
         if own.folds:
             self.partials = self._merged(number, parts)
@@ -212,7 +205,7 @@ class DaskGraph:
             groups = [parts[at : at + MERGED] for at in range(0, len(parts), MERGED)]
             keys = [(f"{self.name}-merge", number, level, at) for at in range(len(groups))]
             parts = [
-                self._add(key, merge_partials, self.stage, *group)
+                self._add(key, Stage.merge, self.stage, *group)
                 for key, group in zip(keys, groups, strict=True)
             ]
             level += 1
@@ -259,24 +252,13 @@ class DaskGraph:
         ]
 
 
-def run_on_dask(
-    function: Callable[..., Any], sources: Sequence[Any], axis: Any, out: Any, how: Any
-) -> Any:
-    """Return the results of a function as Dask arrays, of which nothing is computed yet."""
+def refuse_target(out: Any) -> None:
+    """Raise UnsupportedError without Dask, and for a target, which no task would write."""
     dask_array("tn.blockwise")
     if out is not None:
         rule = "a Dask array is stored when it is computed"
         remedy = "leave out= out, and store the result: dask.array.store(result, out)"
         raise UnsupportedError("tn.blockwise", rule, remedy=remedy)
-    if any(0 in source.shape for source in sources if is_source(source)):
-        checked_chunks(sources, axis, how.chunk)
-        arrays = [asarray(np.asarray(x[...])) if is_source(x) else x for x in sources]
-        leaves, structure = flatten(function(*arrays))
-        return structure.unflatten([to_dask(leaf) for leaf in leaves])
-    traced = trace_plan(function, sources, axis, how.chunk)
-    if how.explain:
-        return plan_text(traced, how.workers or 1)
-    return traced.structure.unflatten(DaskGraph(traced).arrays())
 
 
 def _reduce_plan(plan: ChunkPlan) -> tuple[Any, ...]:

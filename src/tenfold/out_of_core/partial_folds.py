@@ -1,122 +1,89 @@
-"""Partial folds: reduce a part of an axis to accumulator values, and combine those of all parts.
+"""Partial folds: the accumulator values of a part of an axis, and how those of parts are combined.
 
 Takes a reduction. Its canonical tree (`core/canonical_reduction.py`) says what the accumulator
 values are, how two are combined, and how a result is made of them. For each value there is an
-operation that folds an axis to it. Partial results are records of these values, one field each.
+operation that folds an axis to it. Partial results are records of these values, one field each,
+which NumPy combines by the instructions of kernels: IEEE arithmetic, so the bits are the same.
 
->>> import tenfold as tn
->>> from tenfold.ops.reduce import argmax
->>> fold = PartialFold.of(argmax, np.dtype("float64"))
->>> left, right = (fold.records(fold.apply(tn.asarray(x), (0,))) for x in ([1.0, 7.0], [7.0, 2.0]))
->>> fold.combine(left, fold.moved(right, 2)).tolist()
-(7.0, 1)
+>>> left, right = (make_records([np.asarray(x)]) for x in ([1.0, 2.0], [4.0, 3.0]))
+>>> combine_records("largest", left, right)["f0"].tolist()
+[4.0, 3.0]
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tenfold import _native
-from tenfold._native import Array, Type
+from tenfold._native import Type
 from tenfold.codegen.reducers import COMBINE
 from tenfold.core.canonical_reduction import fold_axes
 from tenfold.core.cast_values import cast_values
-from tenfold.core.op import Inferred, Kind, Op, Params, ReductionTree
-from tenfold.core.scalar_ir import Body, ComplexElement, Element, Operand
-from tenfold.dtypes import INT64, kind_of, real_part
-from tenfold.out_of_core.body_values import compute_body
+from tenfold.core.op import Inferred, Kind, Op, ReductionTree
+from tenfold.core.scalar_ir import Body, ComplexElement, Element, Instruction, Operand
+from tenfold.dtypes import BOOL, INT64, kind_of, real_part
+
+UFUNCS: dict[str, Callable[..., Any]] = {
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "select": np.where,
+}
+"""The primitives that reducers use and that NumPy has by other names."""
 
 
-@dataclass(frozen=True, eq=False)
-class PartialFold:
-    """The accumulator values of a reduction of operands of one dtype."""
+class Accumulator(NamedTuple):
+    """The accumulator values of a reduction."""
 
-    op: Op[...]
-    tree: ReductionTree
-    record: np.dtype
-    """A field for each accumulator value."""
-    positions: tuple[str, ...]
-    """The fields that are positions along the axis."""
     parts: tuple[Op[...], ...]
-    """For each field the operation that folds an axis to it."""
-
-    @classmethod
-    @functools.cache
-    def of(cls, op: Op[...], operand: np.dtype) -> PartialFold:
-        """Return the partial folds of a reduction, by the dtype in which it takes its operand."""
-        tree = op.lowering.folding
-        assert tree is not None, f"{op.name} has a tree"
-        body = Body()
-        index = body.index(0)
-        values = tree.accumulate(body, _load(body, operand), index)
-        names = [f"f{at}" for at in range(len(values))]
-        record = np.dtype([(n, value.dtype) for n, value in zip(names, values, strict=True)])
-        positions = [
-            n for n, value in zip(names, values, strict=True) if value.position == index.position
-        ]
-        parts = [_part_of(op, tree, at, value.dtype) for at, value in enumerate(values)]
-        return cls(op, tree, record, tuple(positions), tuple(parts))
-
-    def apply(self, x: Array, axes: Sequence[int], params: Params = ()) -> tuple[Array, ...]:
-        """Return the accumulator values over axes; `params` are those behind axes and keepdims."""
-        return tuple(
-            [_native.apply(op.id, (x,), (tuple(axes), False, *params)) for op in self.parts]
-        )
-
-    def records(self, values: Sequence[Any]) -> np.ndarray:
-        """Return accumulator values as records."""
-        return make_records([np.asarray(value) for value in values])
-
-    def moved(self, records: np.ndarray, distance: int) -> np.ndarray:
-        """Return records of a part that begins at a distance from the begin of the axis."""
-        for name in self.positions:
-            records[name] += distance
-        return records
-
-    def combine(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Combine the records of neighbouring parts, of which `left` comes first."""
-        return combine_records(self.tree.kind, left, right)
-
-    def finish(self, records: np.ndarray, axes: Sequence[int], type_: Type) -> np.ndarray:
-        """ChunkFold the remaining axes of records, and return the result of the reduction."""
-        folded = fold_records(self.tree, records, axes, keepdims=True)
-        dtype = type_.dtype
-
-        def emit(body: Body, *values: Element) -> Sequence[Element]:
-            result = self.tree.finish(body, values, dtype)
-            return [*result] if isinstance(result, ComplexElement) else [result]
-
-        values = compute_body(emit, *[folded[name] for name in self.record.names or ()])
-        if kind_of(dtype) == "c":
-            result = np.empty(folded.shape, dtype)
-            result.real, result.imag = values
-            return result.reshape(type_.shape)
-        return np.array(cast_values(values[0], dtype)).reshape(type_.shape)
+    """For each value the operation that folds an axis to it."""
+    positions: tuple[str, ...]
+    """The fields of its record that are positions along the axis."""
 
 
-def combine_records(kind: str, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Combine two arrays of records by the reducer of that name."""
-    names = left.dtype.names or ()
+@functools.cache
+def accumulator_of(op: Op[...], operand: np.dtype) -> Accumulator:
+    """Return the accumulator of a reduction, by the dtype in which it takes its operand."""
+    tree, body = op.lowering.folding, Body()
+    assert tree is not None, f"{op.name} has a tree"
+    index = body.index(0)
+    loads = [body.load(at, real_part(operand)) for at in range(1 + (kind_of(operand) == "c"))]
+    element = ComplexElement(*loads) if len(loads) > 1 else loads[0]
+    values = tree.accumulate(body, element, index)
+    positions = [f"f{at}" for at, x in enumerate(values) if x.position == index.position]
+    parts = [_part_of(op, tree, at, value.dtype) for at, value in enumerate(values)]
+    return Accumulator(tuple(parts), tuple(positions))
 
-    def emit(body: Body, *values: Element) -> Sequence[Element]:
-        return COMBINE[kind](body, values[: len(names)], values[len(names) :])
 
-    fields = [side[name] for side in (left, right) for name in names]
-    return make_records(compute_body(emit, *fields))
+def compute_body(emit: Callable[..., Sequence[Element]], *operands: np.ndarray) -> list[np.ndarray]:
+    """Return the value of each element that `emit(body, *elements)` returns, by NumPy."""
+    body, values = Body(), list[Any]()
+    results = emit(body, *[body.load(at, x.dtype) for at, x in enumerate(operands)])
+    with np.errstate(all="ignore"):
+        for instruction in body.instructions:
+            values.append(_value(instruction, values, operands))
+    return [np.asarray(values[element.position]) for element in results]
 
 
-def fold_records(
-    tree: ReductionTree, records: np.ndarray, axes: Sequence[int], *, keepdims: bool
-) -> np.ndarray:
-    """ChunkFold axes of records by the canonical tree of a reduction."""
-    combine = functools.partial(combine_records, tree.kind)
-    identity = np.array(tuple([tree.identity or 0] * len(records.dtype.names or ())), records.dtype)
-    return fold_axes(combine, records, tuple(axes), keepdims, identity)
+def _value(instruction: Instruction, values: list[Any], operands: Sequence[np.ndarray]) -> Any:
+    name, dtype, inputs, data = instruction
+    if name == "load":
+        assert isinstance(data, int), "the number of an operand"
+        return operands[data]
+    if name == "constant":
+        if kind_of(dtype) in "iu" or dtype == BOOL:
+            return dtype.type(data)
+        return np.asarray(data, f"u{dtype.itemsize}").view(dtype)[()]
+    (first, *_) = arguments = [values[at] for at in inputs]
+    if name == "convert":
+        return cast_values(np.asarray(first), dtype)
+    if name == "bits":
+        return np.asarray(first).view(dtype)
+    return (UFUNCS.get(name) or getattr(np, name))(*arguments)
 
 
 def make_records(values: Sequence[np.ndarray]) -> np.ndarray:
@@ -128,10 +95,45 @@ def make_records(values: Sequence[np.ndarray]) -> np.ndarray:
     return records
 
 
-def _load(body: Body, dtype: np.dtype) -> Operand:
+def record_values(records: np.ndarray) -> list[np.ndarray]:
+    """Return the values in records."""
+    return [records[name] for name in records.dtype.names or ()]
+
+
+def array_of_parts(values: Sequence[np.ndarray], dtype: np.dtype) -> np.ndarray:
+    """Return the array of this dtype whose real and imaginary parts are these."""
     if kind_of(dtype) != "c":
-        return body.load(0, dtype)
-    return ComplexElement(body.load(0, real_part(dtype)), body.load(1, real_part(dtype)))
+        return np.array(cast_values(values[0], dtype))  # aligned
+    result = np.empty(values[0].shape, dtype)
+    result.real, result.imag = values
+    return result
+
+
+def combine_records(kind: str, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Combine two arrays of records by the reducer of that name (codegen/reducers.py)."""
+    fields = [*record_values(left), *record_values(right)]
+    half = len(fields) // 2
+    return make_records(compute_body(lambda k, *x: COMBINE[kind](k, x[:half], x[half:]), *fields))
+
+
+def fold_records(
+    tree: ReductionTree, records: np.ndarray, axes: Sequence[int], *, keepdims: bool
+) -> np.ndarray:
+    """Fold axes of records by the canonical tree of a reduction."""
+    combine = functools.partial(combine_records, tree.kind)
+    identity = np.array(tuple([tree.identity or 0] * len(record_values(records))), records.dtype)
+    return fold_axes(combine, records, tuple(axes), keepdims, identity)
+
+
+def finish_records(tree: ReductionTree, records: np.ndarray, type_: Type) -> np.ndarray:
+    """Return the result of a reduction, of this Type, from its records."""
+
+    def emit(body: Body, *values: Element) -> Sequence[Element]:
+        result = tree.finish(body, values, type_.dtype)
+        return [*result] if isinstance(result, ComplexElement) else [result]
+
+    values = compute_body(emit, *record_values(records))
+    return array_of_parts(values, type_.dtype).reshape(type_.shape)
 
 
 def _part_of(op: Op[...], tree: ReductionTree, at: int, dtype: np.dtype) -> Op[...]:

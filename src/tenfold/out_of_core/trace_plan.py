@@ -73,7 +73,7 @@ def trace_plan(
             trace = trace_function(function, leaves, structure, hoist=False)
     except NeedsValues as error:
         cause = error.__cause__ or error
-        raise needs_values_error("tn.blockwise", line_of(cause), TRACED_REMEDY) from None
+        raise needs_values_error("tn.blockwise", line_of(cause), TRACED_REMEDY, cause) from None
     graph, inputs = inlined(trace.subgraph.graph, trace.subgraph.inputs)
     arrays = [at for at, leaf in enumerate(leaves) if isinstance(leaf, Array)]
     chunk_inputs = [inputs[arrays.index(at)] for at in chunked]

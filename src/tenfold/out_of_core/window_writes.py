@@ -1,13 +1,14 @@
 """Window writes: assign a large expression to a window (`tn.wrap`) by parts of its rows.
 
-Takes the expression, the ndarray that is written, and a function that writes a part of it. Hands on
-whether it has written all. The large arrays that the expression reads are the sources of a plan
-(`chunk_plan.py`), so at most some chunks are in memory. An expression that may fail, that cannot be
-cut, or that reads the memory that is written, is left to the caller: it is computed as a whole.
+Takes the expression, the window and the ndarray that is written, and a function that writes a part
+of it. Hands on whether it has written all. The large arrays that the expression reads are the
+sources of a plan (`chunk_plan.py`), so at most some chunks are in memory. An expression that may
+fail or that cannot be cut is left to the caller: it is computed as a whole. So is one that reads
+the memory that is written, unless each row needs the same row of it.
 
 >>> import numpy as np
 >>> import tenfold as tn
->>> target, source = np.zeros((6, 2)), tn.asarray(np.ones((6, 2)))
+>>> source = tn.asarray(np.ones((6, 2)))
 >>> traced = expression_plan(source + 1, 4)
 >>> traced.plan.chunks
 [(0, 6)]
@@ -16,6 +17,7 @@ cut, or that reads the memory that is written, is left to the caller: it is comp
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,49 +25,76 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
+from tenfold.core.interpreter import interpret
 from tenfold.core.op import Op
 from tenfold.core.pytree import flatten
 from tenfold.errors import UnsupportedError
 from tenfold.out_of_core.chunk_outputs import Outputs
 from tenfold.out_of_core.chunk_plan import ChunkPlan
 from tenfold.out_of_core.chunk_scheduler import run_plan
-from tenfold.out_of_core.chunk_sources import chunk_rows
-from tenfold.out_of_core.shared_bytes import shares_bytes
+from tenfold.out_of_core.chunk_sources import bytes_of, chunk_rows
+from tenfold.out_of_core.cut_rows import rebuild_pending
+from tenfold.out_of_core.shared_bytes import is_same_array, shares_bytes
 from tenfold.out_of_core.trace_plan import TracedPlan, inlined
 from tenfold.settings import get
-from tenfold.storage.dense import HOST
+from tenfold.storage.dense import HOST, export
 
 
-def expression_plan(x: Array, min_bytes: int) -> TracedPlan | None:
+@dataclass(frozen=True)
+class ExpressionPlan(TracedPlan):
+    """The plan of an expression, in which placeholders stand for the arrays that it reads."""
+
+    leaves: dict[Node, Any]
+    """The arrays by their placeholders: Arrays, or the memory that is written."""
+
+
+def expression_plan(
+    x: Array, min_bytes: int, written: np.ndarray | None = None
+) -> ExpressionPlan | None:
     """Return the plan of a pending expression, of which arrays of that many bytes come in chunks;
     None where it cannot be cut by rows.
     """
     graph, _ = inlined(Graph.of([_native.node_of(x)]), ())
     if x.device != HOST or not x.ndim or not all(map(_is_repeatable, graph.nodes)):
         return None
-    leaves = {
-        node: np.asarray(_native.array_of(node))
-        for node in graph.nodes
-        if not (node.pending or node.is_scalar)
-    }
-    rows = x.shape[0]
+    computed_nodes = [node for node in graph.nodes if not (node.pending or node.is_scalar)]
+    inputs = {node: _native.placeholder(node.type) for node in computed_nodes}
+    (result,) = interpret(graph, {**inputs}, rebuild_pending)
+    leaves: dict[Node, Any] = {}
+    for node, stand_in in inputs.items():
+        array = _native.array_of(node)
+        is_written = written is not None and is_same_array(memory_of(array), written)
+        leaves[_native.node_of(stand_in)] = written if is_written else array
+    graph = Graph.of([_native.node_of(result)])
     sources = [
         node
         for node, values in leaves.items()
-        if values.nbytes >= min_bytes and values.shape[:1] == (rows,)
+        if bytes_of(values) >= min_bytes and values.shape[:1] == x.shape[:1]
     ]
     if not sources:
         return None
     values, axes = [leaves[node] for node in sources], [0] * len(sources)
-    known = {at: leaves[node] for at, node in enumerate(graph.nodes) if node in leaves}
-    known = {at: array for at, array in known.items() if graph.nodes[at] not in sources}
+    known = {
+        at: np.asarray(leaves[node])
+        for at, node in enumerate(graph.nodes)
+        if node in leaves and node not in sources
+    }
     try:
         plan = ChunkPlan(graph, sources, axes, chunk_rows(values, axes, None), known)
     except UnsupportedError:
         return None
     if plan.axes[graph.outputs[0]] is None:
         return None
-    return TracedPlan(plan, flatten(0)[1], values, axes)
+    return ExpressionPlan(plan, flatten(0)[1], values, axes, leaves)
+
+
+def memory_of(values: Any) -> np.ndarray:
+    """Return the memory of a computed Array as an ndarray."""
+    if isinstance(values, np.ndarray):
+        return values
+    value = _native.node_of(values).value()
+    assert value is not None, "it is computed"
+    return export(value)
 
 
 def _is_repeatable(node: Node) -> bool:
@@ -91,15 +120,29 @@ class PartTarget:
 
 
 def write_in_parts(
-    x: Array, written: np.ndarray, write: Callable[[Any, np.ndarray], None], min_bytes: int
+    x: Array,
+    window: Array,
+    written: np.ndarray,
+    write: Callable[[Any, np.ndarray], None],
+    min_bytes: int,
 ) -> bool:
     """Compute an expression by parts and write each; return whether it could be cut."""
-    traced = expression_plan(x, min_bytes) if x.shape == written.shape else None
+    traced = expression_plan(x, min_bytes, written) if x.shape == written.shape else None
     if traced is None:
         return False
-    read = [*traced.sources, *traced.plan.known.values()]
-    if any(shares_bytes(np.asarray(values), written) for values in read):
+    others = {node: array for node, array in traced.leaves.items() if array is not written}
+    if any(shares_bytes(memory_of(array), written) for array in others.values()):
         return False
+    reads_written = len(others) < len(traced.leaves)
+    if reads_written:
+        if not all(stage.keeps_rows for stage in traced.plan.passes):
+            return False
+        type_ = _native.node_of(x).type  # others that read the window get a copy, this does not
+        _native.rebind(x, _native.node_of(_native.placeholder(type_)))
     outputs = Outputs(traced.plan, traced.structure, PartTarget(written, write))
-    run_plan(traced, outputs, int(get("threads")), lambda *_: None)
+    try:
+        run_plan(traced, outputs, int(get("threads")), lambda *_: None)
+    finally:
+        if reads_written:  # its value is what has been written
+            _native.rebind(x, _native.node_of(window))
     return True

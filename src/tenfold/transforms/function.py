@@ -47,7 +47,13 @@ from tenfold.interop.asarray import asarray
 from tenfold.transforms.call_op import Callee
 from tenfold.transforms.loop_carry import checked_callable
 from tenfold.transforms.trace_cache import CachedTrace, TraceCache, signature_key
-from tenfold.transforms.tracer import NeedsValues, line_of, trace_function
+from tenfold.transforms.tracer import (
+    CONTROL_REMEDY,
+    NeedsValues,
+    line_of,
+    needs_values_error,
+    trace_function,
+)
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -167,6 +173,8 @@ class Function:
         self._traces = TraceCache()
         self._asks: str | None = None
         """Where it first asked for a value; "" once a call has warned of it."""
+        self._refusal: UnsupportedError | None = None
+        """Why it cannot be traced, at last."""
         self._tracing: set[tuple[int, Hashable]] = (
             set()
         )  # by thread: several threads may trace it at once
@@ -218,9 +226,8 @@ class Function:
             call, _ = self._lookup([self._convert_leaf(leaf) for leaf in leaves], structure)
             calls = [call] if call is not None else []
         if not calls:
-            rule = f"{self.name} asks for values of arrays: each call runs the Python function"
-            remedy = "choose by values with tn.where or tn.cond, repeat with tn.while_loop"
-            raise UnsupportedError("save", rule, remedy=remedy)
+            assert self._refusal is not None, "it cannot be traced"
+            raise UnsupportedError("save", self._refusal.rule, remedy=self._refusal.remedy)
         writer = importlib.import_module("tenfold.io.function_writer")  # the room above, and zip
         writer.write_function(path, self, calls)
 
@@ -314,13 +321,19 @@ class Function:
         try:
             trace = trace_function(self.function, leaves, structure)
         except NeedsValues as error:
+            line = line_of(error.__cause__) if error.__cause__ else self.name
+            self._refusal = needs_values_error("save", line, CONTROL_REMEDY, error.__cause__)
             if not error.assigned and self._asks is None:
-                self._asks = line_of(error.__cause__) if error.__cause__ else self.name
+                self._asks = line
             return NeedsValues
         finally:
             self._tracing.remove(active_key)
         assignments = [node.assignments for node in trace.subgraph.outputs]
         if max(assignments, default=0) > MAX_ASSIGNMENTS:
+            rule = f"{self.name} makes more than {MAX_ASSIGNMENTS} assignments to one array"
+            self._refusal = UnsupportedError(
+                "save", rule, remedy="assign larger parts, or in loops"
+            )
             return NeedsValues
         constants = tuple([None if isinstance(leaf, Array) else leaf for leaf in leaves])
         callee = Callee(trace.subgraph, self._page, self._family)

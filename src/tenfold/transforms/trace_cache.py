@@ -34,6 +34,7 @@ from tenfold.transforms.call_op import Callee, interned_callee
 from tenfold.transforms.closure_capture import are_same, bindings, contains_array
 from tenfold.transforms.tracer import (
     ASSIGNS_WINDOW,
+    CONTROL_REMEDY,
     NeedsValues,
     TracedFunction,
     line_of,
@@ -118,8 +119,8 @@ def cached_trace(
                 operation, f"{name_of(function)} {ASSIGNS_WINDOW}"
             ) from error.__cause__
         location = line_of(error.__cause__) if error.__cause__ else name_of(function)
-        remedy = "choose by values with tn.where or tn.cond, repeat with tn.while_loop"
-        raise needs_values_error(operation, location, remedy) from error.__cause__
+        cause = error.__cause__
+        raise needs_values_error(operation, location, CONTROL_REMEDY, cause) from cause
     current_bindings = (
         bindings(function) if isinstance(function, FunctionType) else None
     )  # the call may have rebound objects

@@ -38,7 +38,7 @@ from tenfold.core.interpreter import NodeRule, interpret, rebuild, rebuild_with_
 from tenfold.core.pytree import TreeDef, flatten
 from tenfold.core.subgraph import Subgraph
 from tenfold.core.trace_state import PACKAGE_FOLDER, TRACE, TraceState
-from tenfold.errors import RunError, UnsupportedError, message
+from tenfold.errors import ExplainedError, RunError, UnsupportedError, message
 from tenfold.interop.asarray import asarray
 from tenfold.runtime.reference import TRACED
 from tenfold.settings import internal_changes
@@ -119,9 +119,16 @@ def mutation_error(operation: str, rule: str, mutated: Sequence[Array] = ()) -> 
     return RunError(operation, rule, mutated[:1], remedy)
 
 
-def needs_values_error(operation: str, location: str, remedy: str) -> UnsupportedError:
-    """Return the error of a function that asks for a value at a location."""
+CONTROL_REMEDY = "choose by values with tn.where or tn.cond, repeat with tn.while_loop"
+
+
+def needs_values_error(
+    operation: str, location: str, remedy: str | None, cause: BaseException | None = None
+) -> UnsupportedError:
+    """Return the error of a function that asks for a value at a location; or is refused there."""
     rule = f"{location} asks for a value, and an array that is traced has none"
+    if isinstance(cause, ExplainedError) and cause.rule not in ("", TRACED):
+        rule, remedy = f"{location}: {cause.rule}", cause.remedy
     return UnsupportedError(operation, rule, remedy=remedy)
 
 
