@@ -1,7 +1,7 @@
 """Target header: writes the numbers that native code shares with Python's planner.
 
 Takes the defaults of `tenfold.schedule.target.Target` and the lanes and the block of the canonical
-reduction tree, hands on the text of native/memory/target_facts.h. `make stubs` writes it.
+reduction tree, and the table of rows, hands on the text of native/memory/target_facts.h. `make stubs` writes it.
 
     python tools/target_header.py [--check]
 """
@@ -14,13 +14,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tenfold.codegen.simt import row_table
 from tenfold.core import canonical_reduction
 from tenfold.schedule import target
 
 HEADER = Path(__file__).parents[1] / "native" / "memory" / "target_facts.h"
 HEAD = """\
 // Target facts: the numbers that native code shares with the planner. tools/target_header.py writes
-// this file from src/tenfold/schedule/target.py and core/canonical_reduction.py (make stubs).
+// this file from schedule/target.py, core/canonical_reduction.py and codegen/simt/row_table.py.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -67,6 +68,9 @@ def header() -> str:
         lines.append(
             f"// Of the canonical reduction tree.\nconstexpr int64_t TREE_{constant} = {value};\n"
         )
+    for constant in ("TABLE_AXES", "TABLE_ROWS"):
+        value = getattr(row_table, constant)
+        lines.append(f"// Of a kernel of rows.\nconstexpr std::size_t {constant} = {value};\n")
     return HEAD + "".join(lines) + "\n} // namespace tenfold\n"
 
 

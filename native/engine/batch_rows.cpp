@@ -255,20 +255,64 @@ class PairwiseSum {
     char* result_ = nullptr;
 };
 
+// The same on a device: `values` are the first ones, then so many leaves. Empty where it fails.
+Ref<Value> sum_on_device(std::vector<Ref<Value>> values, std::size_t leaves,
+                         const Ref<Type>& type) {
+    constexpr std::size_t BLOCK_ROWS = 256; // a power of two: blocks are parts of the tree
+    static_assert(BLOCK_ROWS < TABLE_ROWS);
+    const int64_t threads = type->size() * (dtype_of(type->dtype).kind == 'c' ? 2 : 1);
+    auto sum = [&](std::span<const Ref<Value>> rows, std::size_t num_leaves) {
+        Ref<Value> result = Value::uninitialized(type);
+        std::vector<void*> table;
+        for (const Ref<Value>& row : rows) table.push_back(row->buffers[0].address());
+        const int64_t sizes[] = {int64_t(num_leaves), int64_t(rows.size() - num_leaves)};
+        if (result && threads > 0 &&
+            !launch_rows(RowForm::sum, *type, threads, result->buffers[0].address(), sizes, table))
+            result = nullptr;
+        return result;
+    };
+    while (values.size() > TABLE_ROWS) {
+        const bool is_tree = leaves > 1; // else the last first ones join their sum
+        const std::size_t count = is_tree ? BLOCK_ROWS : TABLE_ROWS;
+        const std::size_t begin = values.size() - (is_tree ? leaves : count);
+        std::vector<Ref<Value>> shorter(values.begin(), values.begin() + std::ptrdiff_t(begin));
+        for (std::size_t i = begin; i < values.size(); i += count) {
+            auto rows = std::span(values).subspan(i, std::min(count, values.size() - i));
+            shorter.push_back(sum(rows, is_tree ? rows.size() : 1));
+            if (!shorter.back()) return {};
+        }
+        leaves = shorter.size() - begin;
+        values = std::move(shorter);
+    }
+    count_kernel();
+    return sum(values, leaves);
+}
+
 } // namespace
 
-OperatorResult run_fold(const BatchRows& rows, const Type& type, Future& fold, int threads) {
+OperatorResult run_fold(const BatchRows* rows, const Type& type, Future& fold, int threads) {
     OperatorResult answer;
-    if (rows.type.get() != &type) return answer;
+    const bool is_host = device_of(type.device).is_host;
+    const DType& dtype = dtype_of(type.dtype);
+    const bool is_half = dtype.kind == 'f' && dtype.bytes < 4; // rounded after each addition
+    const bool has_kernel = is_host ? rows && rows->type.get() == &type
+                                    : has_loops_on(type.device) && dtype.kind != 'b' && !is_half;
+    if (!has_kernel) return answer;
     std::vector<Ref<Value>> values;
     for (Edge& edge : fold.inputs()) {
         const Future& input = *edge.input;
         if (!input.value || input.type != &type || !input.value->strides.empty()) return answer;
         values.push_back(input.value);
     }
+    const std::size_t leaves = fold.increments ? fold.increments->count : values.size();
+    const Ref<Type> result_type(const_cast<Type*>(&type));
+    if (!is_host) {
+        answer.value = sum_on_device(std::move(values), leaves, result_type);
+        return answer;
+    }
     DefaultFloatMode modes;
-    PairwiseSum sum(rows, values, fold.increments ? fold.increments->count : values.size());
-    Ref<Value> result = Value::uninitialized(rows.type);
+    PairwiseSum sum(*rows, values, leaves);
+    Ref<Value> result = Value::uninitialized(result_type);
     if (result && sum.run(static_cast<char*>(result->buffers[0].address()), threads))
         answer.value = std::move(result);
     return answer;

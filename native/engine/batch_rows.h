@@ -44,7 +44,8 @@ bool run_rows(const BatchRows& rows, Members members, std::span<OperatorResult> 
 // length.
 std::size_t left_part_length(std::size_t length);
 
-// base + (blocks + leaves), all of one Type. A result stays empty if these rows cannot compute it.
-OperatorResult run_fold(const BatchRows& add, const Type& type, Future& fold, int threads);
+// base + (blocks + leaves), all of one Type, by the rows of an addition; null on a device, which
+// has a kernel of its own. A result stays empty if neither can compute it.
+OperatorResult run_fold(const BatchRows* add, const Type& type, Future& fold, int threads);
 
 } // namespace tenfold

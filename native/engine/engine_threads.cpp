@@ -259,11 +259,10 @@ void Engine::run_job(Job& job) {
         compute_members(*first.batcher, job.members, job.answers,
                         resources(no_planner, no_compiler));
     }
-    const BatchRows* rows = nullptr;
     const Type* type = first.input_count > 0 ? first.inputs().back().input->type : nullptr;
     if (operation.kind == Operation::fold && operation.elementwise_add && type)
-        rows = sum_rows(*type, operation.options_number());
-    if (rows) job.answers[0] = run_fold(*rows, *type, first, limits_.num_threads);
+        job.answers[0] = run_fold(sum_rows(*type, operation.options_number()), *type, first,
+                                  limits_.num_threads);
     if (std::ranges::any_of(job.answers, &OperatorResult::empty)) host_.run(*this, job);
 }
 

@@ -15,7 +15,7 @@ std::size_t BatcherKeyHash::operator()(const BatcherKey& signature) const {
 }
 
 const uint16_t* Batcher::operand_dtype(std::size_t position) const {
-    if (!rows && !interprets()) return nullptr;
+    if (!rows && !interprets() && !plans_numbers) return nullptr;
     const Inference& inference =
         rows ? *rows->inference : *planned_graph->graph_template->output_node().inference;
     return position < inference.operands.size() ? &inference.operands[position] : nullptr;
@@ -170,9 +170,11 @@ StackedOutcome run_stacked(const Batcher& batcher, Members members,
     for (std::size_t position = 0; position < operands.size(); ++position) {
         MemberOperands& operand = operands[position];
         if (!read_operands(operand, batcher, members, position)) return StackedOutcome::refused;
+        are_equal &= operand.form == OperandForm::shared || operand.form == OperandForm::number;
+        if (operand.form == OperandForm::number && batcher.plans_numbers)
+            operand.form = OperandForm::numbers; // its plan serves other numbers, too
         signature.add(operand);
         types.push_back(operand.type.get());
-        are_equal &= operand.form == OperandForm::shared || operand.form == OperandForm::number;
     }
     if (are_equal) return StackedOutcome::equal;
     const RowRange range = row_range(members.size(), nullptr, types,
@@ -196,7 +198,8 @@ StackedOutcome run_stacked(const Batcher& batcher, Members members,
         results = run_batch(batch, stacked, resources.compiler,
                             planned.calls_python ? python : nullptr, resources.threads);
     // A kernel that is missing needs the GIL; a batch that fails is computed one by one.
-    bool may_lack_kernels = !batch.plan && !python;
+    // Another device stacks by kernels.
+    bool may_lack_kernels = (!batch.plan || !device_of(device).is_host) && !python;
     if (results.empty())
         return may_lack_kernels ? StackedOutcome::unplanned : StackedOutcome::refused;
     split_rows(results, answers, resources.separate_results);

@@ -67,7 +67,8 @@ struct Batcher : AgendaEntry {
     // layout, a plan for operands in C order. The last one may lack its plan.
     std::optional<BatchRows> rows;
     Ref<PlannedGraph> planned_graph;
-    bool stacks = false; // many members are computed together
+    bool stacks = false;        // many members are computed together
+    bool plans_numbers = false; // batches of Python scalars have plans, which read them as arrays
     uint64_t number = ++num_batchers;
     Ref<Operation> operation;
     std::vector<Ref<Type>> types;
@@ -83,7 +84,9 @@ struct Batcher : AgendaEntry {
         urgent_members.clear(into);
     }
     // Whether members need no GIL.
-    bool is_native() const { return rows || (planned_graph && planned_graph->is_native()); }
+    bool is_native() const {
+        return rows || plans_numbers || (planned_graph && planned_graph->is_native());
+    }
     bool interprets() const { return planned_graph && planned_graph->interprets; }
     // The dtype in which the operation reads its input at a position; null where that is unknown.
     const uint16_t* operand_dtype(std::size_t position) const;

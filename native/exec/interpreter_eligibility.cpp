@@ -177,6 +177,7 @@ bool can_interpret(const LinearizedGraph& graph, uint8_t device, bool counted) {
 }
 
 bool GraphTemplate::can_run(uint8_t device, int64_t max_elements) const {
+    if (!device_of(device).is_host) return false;
     const ElementCounts counts(graph);
     auto is_supported_node = [&](const LinearizedNode& entry) {
         const Node& node = *entry.node;

@@ -60,6 +60,8 @@ class ColdGraphRun : public OpInterpreter {
 
     bool compute_node(uint32_t position) override {
         const Node& node = *graph_.nodes[position].node;
+        if (!device_of(node.type->device).is_host) // loops are of the host
+            return run_join(position) || run_view(position) || compute_by_plan(position);
         if (has_loops(node)) return run_elementwise(position);
         if (has_reduction(node)) return run_reduction_node(position);
         if (node.op->constant_fill) return run_fill(position);

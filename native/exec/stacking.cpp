@@ -1,11 +1,12 @@
 #include "exec/stacking.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "exec/batch_policy.h"
 #include "exec/executable.h"
-#include "exec/part_copy.h"
+#include "memory/target_facts.h"
 #include "threads/counters.h"
 #include "threads/cpu_device.h"
 #include "threads/device.h"
@@ -113,21 +114,34 @@ struct RowCopier {
     }
 };
 
-// Copies by a launch for each row: the kernels of another device cannot follow the pointers of a
-// RowCopier.
-bool copy_each_row(const Value& whole, std::span<const StridedRef> members, const Type& type,
-                   std::size_t rows) {
-    Value from, to;
-    from.type = to.type = Ref<Type>(const_cast<Type*>(&type));
-    for (std::size_t row = 0; row < rows; ++row) {
-        const StridedRef& member = members[std::min(row, members.size() - 1)];
-        from.strides = member.strides ? *member.strides : std::vector<int64_t>();
-        from.buffers[0] = {Ref<Allocation>(member.allocation), member.offset};
-        to.buffers[0] = {whole.buffers[0].allocation, int64_t(row) * bytes_of(type)};
-        Assignment assignment(to, &from, {}, 1);
-        Work work = assignment.work();
-        if (!assignment.fits() ||
-            !DirectLauncher().launch_and_wait(device_of(type.device), work).succeeded())
+// As `copy_rows`, by launches whose kernel reads the rows by a table in its arguments.
+bool copy_rows_on_device(char* to, std::span<const StridedRef> members, const Type& type,
+                         std::size_t rows) {
+    const DType& dtype = dtype_of(type.dtype);
+    const int64_t parts = dtype.kind == 'c' ? 2 : 1, word = dtype.bytes / parts;
+    if (type.shape.size() + 1 > TABLE_AXES) return false;
+    auto member = [&](std::size_t row) -> const StridedRef& {
+        return members[std::min(row, members.size() - 1)];
+    };
+    for (std::size_t row = 0, end = 0; row < rows && type.size() > 0; row = end) {
+        const std::vector<int64_t>* strides = member(row).strides;
+        std::vector<void*> table;
+        for (; end < rows && table.size() < TABLE_ROWS; ++end) {
+            const StridedRef& next = member(end);
+            bool is_alike = !strides == !next.strides && (!strides || *strides == *next.strides);
+            if (!is_alike) break;
+            table.push_back(static_cast<char*>(next.allocation->data) + next.offset);
+        }
+        std::vector<int64_t> sizes{type.size() * parts, 0};
+        if (!strides)
+            sizes.insert(sizes.end(), {sizes[0], word});
+        else if (parts > 1)
+            sizes.insert(sizes.end(), {parts, word});
+        for (std::size_t axis = type.shape.size(); strides && axis-- > 0;)
+            sizes.insert(sizes.end(), {type.shape[axis], (*strides)[axis]});
+        sizes[1] = int64_t(sizes.size() - 2) / 2;
+        if (!launch_rows(RowForm::copy, type, int64_t(table.size()) * sizes[0],
+                         to + int64_t(row) * bytes_of(type), sizes, table))
             return false;
     }
     return true;
@@ -136,20 +150,47 @@ bool copy_each_row(const Value& whole, std::span<const StridedRef> members, cons
 // The rows, each in C order, one behind the other in the memory of `whole`.
 bool copy_rows(const Value& whole, std::span<const StridedRef> members, const Type& type,
                std::size_t rows, int threads) {
-    if (!device_of(type.device).is_host) return copy_each_row(whole, members, type, rows);
-    RowCopier copier{members, type, static_cast<char*>(whole.buffers[0].address())};
+    auto* to = static_cast<char*>(whole.buffers[0].address());
+    if (!device_of(type.device).is_host) return copy_rows_on_device(to, members, type, rows);
+    RowCopier copier{members, type, to};
     return launch_object(RowCopier::copy, &copier, int64_t(rows), GRAIN_BYTES / (copier.bytes + 1),
                          threads);
 }
 
 } // namespace
 
-void copy_elements(char* to, const Value& from) {
+KernelHandle (*row_kernel)(uint8_t, RowForm, uint16_t) = nullptr;
+
+bool launch_rows(RowForm form, const Type& type, int64_t threads, void* to,
+                 std::span<const int64_t> sizes, std::span<void* const> rows,
+                 std::span<const uint64_t> numbers) {
+    // Whole tables: the places of all arguments are the same for each launch.
+    std::array<void*, 1 + TABLE_ROWS> buffers{to};
+    std::array<int64_t, 3 + 2 * TABLE_AXES> all_sizes{threads};
+    std::ranges::copy(rows, buffers.begin() + 1);
+    std::ranges::copy(sizes, all_sizes.begin() + 1);
+    Work work;
+    work.kernel = row_kernel(type.device, form, type.dtype);
+    work.buffers = std::span(buffers).first(form == RowForm::numbers ? 1 : buffers.size());
+    work.sizes = all_sizes;
+    work.scalars = numbers;
+    work.units = work.grain = threads;
+    if (!work.kernel) return false;
+    DirectLauncher().launch(device_of(type.device), work); // it cannot fail for its operands
+    return true;
+}
+
+bool copy_elements(char* to, const Value& from) {
+    if (!device_of(from.type->device).is_host) {
+        const StridedRef row = StridedRef::of(from);
+        return copy_rows_on_device(to, {&row, 1}, *from.type, 1);
+    }
     const char* data = host_data(from);
     if (from.strides.empty())
         std::memcpy(to, data, std::size_t(bytes_of(*from.type)));
     else
         copy_strided(to, data, from.type->shape, from.strides, dtype_of(from.type->dtype).bytes);
+    return true;
 }
 
 bool stack_operands(StackedOperand& operand, std::span<const StridedRef> members, const Type& type,
@@ -188,21 +229,27 @@ Ref<Value> in_c_order(const Ref<Value>& value) {
 
 bool stack_scalars(StackedOperand& operand, std::span<const Scalar* const> scalars, uint16_t dtype,
                    uint8_t device, std::size_t rows) {
-    const Scalar& first = *scalars[0];
-    auto is_same = [&](const Scalar* other) { return other->has_equal_bits(first); };
-    operand.scalar = &first;
-    if (std::ranges::all_of(scalars, is_same)) return true;
     const DType& kind = dtype_of(dtype);
-    if (kind.kind == 'c' || (kind.kind == 'f' && kind.bytes < 4)) return false;
-    char* to = allocate_rows(operand, *intern_type({{}, dtype, device, 0, false}), rows);
-    operand.scalar = nullptr;
+    const std::size_t parts = kind.kind == 'c' ? 2 : 1, bytes = kind.bytes / parts;
+    if (kind.kind == 'f' && kind.bytes < 4) return false;
+    const Ref<Type> type = intern_type({{}, dtype, device, 0, false});
+    char* to = allocate_rows(operand, *type, rows);
     if (!to) return false;
-    std::vector<char> numbers(rows * kind.bytes);
-    for (std::size_t row = 0; row < rows; ++row) {
-        uint64_t bits = scalar_bits(*scalars[std::min(row, scalars.size() - 1)], {.dtype = dtype});
-        std::memcpy(&numbers[row * kind.bytes], &bits, kind.bytes);
+    std::vector<uint64_t> numbers;
+    for (std::size_t i = 0; i < rows * parts; ++i) {
+        const Scalar& scalar = *scalars[std::min(i / parts, scalars.size() - 1)];
+        numbers.push_back(scalar_bits(scalar, {.dtype = dtype, .imaginary = i % parts == 1}));
     }
-    device_of(device).copy(to, numbers.data(), numbers.size(), Device::from_host);
+    if (device_of(device).is_host)
+        for (std::size_t i = 0; i < numbers.size(); ++i)
+            std::memcpy(to + i * bytes, &numbers[i], bytes);
+    else
+        for (std::size_t i = 0; i < numbers.size(); i += TABLE_ROWS) {
+            auto some = std::span(numbers).subspan(i, std::min(TABLE_ROWS, numbers.size() - i));
+            if (!launch_rows(RowForm::numbers, *type, int64_t(some.size()), to + i * bytes, {}, {},
+                             some))
+                return false;
+        }
     return true;
 }
 

@@ -30,8 +30,22 @@ struct StridedRef {
 
 inline int64_t bytes_of(const Type& type) { return type.size() * dtype_of(type.dtype).bytes; }
 
-// The elements of a value, in C order.
-void copy_elements(char* to, const Value& from);
+// What a device does with rows, by a kernel that finds them by a table in its arguments; as
+// `RowForm` in codegen/simt/row_table.py.
+enum class RowForm : uint8_t { copy, numbers, sum };
+
+// The kernel of a device, by its id, for rows of a dtype. Null where it is missing and the thread
+// has no GIL to make it. The bindings set this function.
+extern KernelHandle (*row_kernel)(uint8_t device, RowForm form, uint16_t dtype);
+// Queues a launch of it for arrays of this Type: as many threads as elements of the result at `to`.
+// False without a kernel.
+bool launch_rows(RowForm form, const Type& type, int64_t threads, void* to,
+                 std::span<const int64_t> sizes, std::span<void* const> rows,
+                 std::span<const uint64_t> numbers = {});
+
+// The elements of a value, in C order, in memory of its device. False where they have too many
+// axes for it.
+bool copy_elements(char* to, const Value& from);
 
 // Stacks the arrays of members, all of one Type, and repeats the last one up to so many rows. It
 // copies nothing where they are equally spaced in one allocation, and the padding is readable. It
@@ -47,7 +61,7 @@ Ref<Value> join_rows(std::span<const StridedRef> members, const Type& member,
 Ref<Value> repeated_rows(const Value& value, const Ref<Type>& type);
 // The same once; the Value itself, if it is in C order.
 Ref<Value> in_c_order(const Ref<Value>& value);
-// Stacks Python scalars that differ in the dtype of the operation. False if native code does not
+// Stacks Python scalars in the dtype of the operation. False if native code does not
 // know their bits.
 bool stack_scalars(StackedOperand& operand, std::span<const Scalar* const> scalars, uint16_t dtype,
                    uint8_t device, std::size_t rows);

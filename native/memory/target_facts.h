@@ -1,5 +1,5 @@
 // Target facts: the numbers that native code shares with the planner. tools/target_header.py writes
-// this file from src/tenfold/schedule/target.py and core/canonical_reduction.py (make stubs).
+// this file from schedule/target.py, core/canonical_reduction.py and codegen/simt/row_table.py.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -30,5 +30,9 @@ constexpr std::size_t MAX_BATCH_BYTES = 268435456;
 constexpr int64_t TREE_LANES = 32;
 // Of the canonical reduction tree.
 constexpr int64_t TREE_BLOCK = 1024;
+// Of a kernel of rows.
+constexpr std::size_t TABLE_AXES = 16;
+// Of a kernel of rows.
+constexpr std::size_t TABLE_ROWS = 475;
 
 } // namespace tenfold

@@ -156,7 +156,8 @@ Ref<PlannedGraph> planned_of(std::unique_ptr<GraphTemplate> graph_template, bool
     result->interprets = interprets;
     if (!result->graph_template) return result;
     result->outputs = result->graph_template->graph.outputs;
-    if (!interprets) plan(*result, operation, types);
+    bool has_numbers = std::ranges::any_of(types, &Type::weak);
+    if (!interprets && !has_numbers) plan(*result, operation, types);
     return result;
 }
 
@@ -276,15 +277,17 @@ void set_native_ways(Batcher& batcher, nb::object array, const Inputs& inputs,
     const Operation& operation = *batcher.operation;
     const Node& node = *node_of(array.ptr());
     bool same = operation.kind == Operation::elementwise && node.op == operation.op;
+    const bool is_host = device_of(node.type->device).is_host, is_only = same;
     for (Type* type : types) same &= type->weak || type->shape == node.type->shape;
     auto graph_template = made_by([&] { return graph_template_of(array, inputs.nodes); });
     same &= bool(graph_template);
     const Loop* loop = made_by([&] { return same ? contiguous_loop(*graph_template) : nullptr; });
-    if (loop && loop->kernel && device_of(node.type->device).is_host)
+    if (loop && loop->kernel && is_host)
         batcher.rows.emplace(BatchRows{node.inference, Ref<Type>(node.type), loop});
     bool interprets =
         graph_template && graph_template->can_run(types[0]->device, TIERS.max_elements);
-    if (interprets || (!batcher.rows && !inputs.scalars))
+    batcher.plans_numbers = !is_host && is_only && graph_template && inputs.scalars;
+    if (interprets || batcher.plans_numbers || (!batcher.rows && !inputs.scalars))
         batcher.planned_graph = made_by(
             [&] { return planned_of(std::move(graph_template), interprets, operation, types); });
 }
@@ -313,7 +316,9 @@ void prepare_batcher(Engine& engine, Operation& operation, std::span<Type* const
         set_native_ways(result, array, inputs, types);
         result.stacks = (result.is_native() || !inputs.scalars) &&
                         are_stackable(types, result.planned_graph.get(), result.result.get());
-        result.runs_alone = !result.stacks && !result.rows && !result.interprets();
+        const bool is_on_device = !device_of(node->type->device).is_host && result.is_native();
+        result.runs_alone = !result.stacks && !result.rows && !result.interprets() &&
+                            !(is_on_device && operation.kind == Operation::elementwise);
     }
     engine.add_batcher(Engine::signature_of(operation, types), std::move(result));
 }

@@ -26,6 +26,7 @@ PythonFunction reduction_factory{"tenfold.runtime.reduction_kernels", "fold_loop
 PythonFunction index_map_factory{"tenfold.runtime.op_kernels", "view_access"};
 PythonFunction launch_factory{"tenfold.runtime.product_kernels", "product_launch"};
 PythonFunction fill_factory{"tenfold.runtime.op_kernels", "fill_element"};
+PythonFunction row_factory{"tenfold.runtime.op_kernels", "row_kernel"};
 
 bool compute_results(Node& node, bool may_compile);
 
@@ -273,6 +274,21 @@ bool run_separately(LinearizedGraph& graph, Node& number, ExecutionContext& cont
            interpret(graph, current_options().threads, compiler, context, timings);
 }
 
+// As `row_kernel`, made once for each device: their code stays.
+KernelHandle compile_row_kernel(uint8_t device, RowForm form, uint16_t dtype) {
+    static std::array<std::array<std::array<std::atomic<EntryPoint*>, 32>, 3>, MAX_DEVICES> kernels;
+    auto& kernel = kernels[device_of(device).number][std::size_t(form)].at(dtype);
+    if (!kernel.load(std::memory_order_acquire)) {
+        if (!PyGILState_Check()) return {};
+        nb::object made = call(row_factory, device_name(device), nb::int_(uint8_t(form)).ptr(),
+                               dtype_object(dtype));
+        if (!made.is_valid()) return {};
+        // released: a worker that finds it reads the kernel without the GIL
+        kernel.store(new EntryPoint(nb::cast<EntryPoint&>(made)), std::memory_order_release);
+    }
+    return kernel.load(std::memory_order_acquire)->kernel;
+}
+
 } // namespace
 
 bool try_interpret(LinearizedGraph& graph, const OptionKey& options, const GraphIdentity& identity,
@@ -331,6 +347,7 @@ const Loop* contiguous_loop(const GraphTemplate& graph_template) {
 void declare_op_interpreter(nb::module_& module) {
     using namespace nb::literals;
     module.def("batches_of", batches_of, "nodes"_a, "options"_a);
+    row_kernel = compile_row_kernel;
 }
 
 } // namespace tenfold::bindings

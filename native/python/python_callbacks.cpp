@@ -384,8 +384,8 @@ class PythonCallbacks : public Host {
         if (!add || add->kind != Operation::elementwise) return false;
         uint64_t options = add->options_number();
         if (!engine.sum_rows(*type, options)) prepare_batcher(engine, *add, std::array{type, type});
-        if (const BatchRows* rows = engine.sum_rows(*type, options))
-            job.answers[0] = run_fold(*rows, *type, fold, engine.limits().num_threads);
+        job.answers[0] =
+            run_fold(engine.sum_rows(*type, options), *type, fold, engine.limits().num_threads);
         return !job.answers[0].empty();
     }
 };

@@ -31,20 +31,9 @@ class StackedSteps {
     }
 
     void write(int64_t at, const Value& from) const {
-        char* to = static_cast<char*>(whole_->buffers[0].address()) + at * apart_;
-        const Device& device = device_of(type_->device);
-        if (device.is_host) return copy_elements(host_data(*whole_) + at * apart_, from);
-        if (from.strides.empty())
-            return device.copy(to, from.buffers[0].address(), std::size_t(apart_), Device::within);
-        const Allocation& memory = *from.buffers[0].allocation;
-        Ref<Allocation> on_host = Allocation::from_pool(memory.bytes);
-        if (!on_host) throw std::bad_alloc();
-        device.copy(on_host->data, memory.data, memory.bytes, Device::to_host);
-        Ref<Value> value = Value::in_memory(std::move(on_host), from.type, from.strides);
-        value->buffers[0].offset = from.buffers[0].offset;
-        std::vector<char> row(std::size_t(apart_), 0);
-        copy_elements(row.data(), *value);
-        device.copy(to, row.data(), row.size(), Device::from_host);
+        const bool is_host = device_of(type_->device).is_host;
+        void* to = is_host ? host_data(*whole_) : whole_->buffers[0].address();
+        if (!copy_elements(static_cast<char*>(to) + at * apart_, from)) throw std::bad_alloc();
     }
 
   private:

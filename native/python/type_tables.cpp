@@ -435,6 +435,10 @@ void declare_type_tables(nb::module_& module) {
         "is_host_device", [](nb::handle name) { return device_of(device_id(name)).is_host; },
         "name"_a);
     module.def("seed_emulated_queues", seed_emulated_queues, "seed"_a);
+    module.def("emulated_traffic", [] {
+        EmulatedTraffic traffic = emulated_traffic();
+        return nb::make_tuple(traffic.launches, traffic.copies, traffic.waits);
+    });
     module.def("declare_storage", [](nb::handle name) { return storages().declare(name.ptr()); });
     module.def("declare_weak_types", [](const std::vector<nb::object>& four) {
         for (std::size_t i = 0; i < 4; ++i)

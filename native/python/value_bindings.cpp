@@ -140,11 +140,6 @@ int value_buffer(PyObject* self, Py_buffer* view, int flags) {
         PyErr_SetString(PyExc_BufferError, "a part of a Value lends no bytes");
         return -1;
     }
-    if (!device_of(value.type->device).is_host) {
-        view->obj = nullptr;
-        PyErr_SetString(PyExc_BufferError, "memory of another device lends no bytes");
-        return -1;
-    }
     host_data(value); // waits
     Allocation& allocation = *value.buffers[0].allocation;
     return PyBuffer_FillInfo(view, self, allocation.data, Py_ssize_t(allocation.bytes),

@@ -138,6 +138,7 @@ struct QueuedRelease {
 };
 
 std::atomic<uint64_t> seed{0};
+std::atomic<int64_t> num_launches{0}, num_copies{0}, num_waits{0}; // of all devices
 
 // A device: its memory, and the queue of what is not done yet, in order.
 class Emulated {
@@ -158,12 +159,14 @@ class Emulated {
 
     void copy(void* to, const void* from, std::size_t bytes) {
         Guard guard(lock_);
+        ++num_copies;
         run_all();
         std::memcpy(memory_.readable(to), memory_.readable(from), bytes);
     }
 
     Event launch(const Work& work) {
         Guard guard(lock_);
+        ++num_launches;
         push(QueuedLaunch(work, memory_));
         return {{}, last_};
     }
@@ -178,6 +181,7 @@ class Emulated {
     Result wait(const Event& event) {
         if (event.done()) return event.result;
         Guard guard(lock_);
+        num_waits += done_ < event.ticket;
         while (done_ < event.ticket) run_oldest();
         auto failed = failures_.find(event.ticket);
         if (failed == failures_.end()) return {};
@@ -257,5 +261,7 @@ const Device FIRST = table<0>("emulated:0"), SECOND = table<1>("emulated:1");
 } // namespace
 
 void seed_emulated_queues(uint64_t number) { seed = number; }
+
+EmulatedTraffic emulated_traffic() { return {num_launches, num_copies, num_waits}; }
 
 } // namespace tenfold

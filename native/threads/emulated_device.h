@@ -9,4 +9,10 @@ namespace tenfold {
 // from the seed; 0: they run when they are waited for, or when too many are queued.
 void seed_emulated_queues(uint64_t seed);
 
+// What the emulated devices have done: launches, copies, waits for launches that were queued.
+struct EmulatedTraffic {
+    int64_t launches, copies, waits;
+};
+EmulatedTraffic emulated_traffic();
+
 } // namespace tenfold

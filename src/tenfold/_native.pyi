@@ -245,6 +245,9 @@ def is_host_device(name: str) -> bool:
 def seed_emulated_queues(seed: int) -> None:
     """Let queues of emulated devices run launches at moments that follow from a seed; 0: late."""
 
+def emulated_traffic() -> tuple[int, int, int]:
+    """Return the launches and copies of the emulated devices, and the waits for their queues."""
+
 def declare_storage(name: str) -> int: ...
 def declare_weak_types(four: Sequence[np.dtype]) -> None: ...
 def declare_op(

@@ -2,7 +2,7 @@
 
 Takes an operation, its parameters, dtypes and the layouts of its array operands from native code.
 Hands on the kernel of all such nodes, or the index map of a view
-(`native/exec/op_interpreter.cpp`).
+(`native/exec/op_interpreter.cpp`); and the kernels that stack rows on a device.
 
 >>> sizes("1s")
 [(0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 1, 0), (1, 1, 1), (1, 2, 0), (2, 0, 0), (3, 0, 0)]
@@ -13,12 +13,14 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import EntryPoint
+from tenfold._native import TIERS, EntryPoint
+from tenfold.codegen.simt.row_table import RowForm, RowTable
 from tenfold.core.index_map import IndexMap
 from tenfold.core.op import Op, Params
 from tenfold.core.shape_rules import Shape
 from tenfold.jit.host import host_target
-from tenfold.jit.program import PROGRAMS
+from tenfold.jit.program import PROGRAMS, program_of
+from tenfold.runtime.device import DEVICES
 from tenfold.runtime.launch_binding import casts_natively
 from tenfold.schedule.elementwise_lowering import has_rule
 from tenfold.schedule.generic_elementwise import GenericElementwise, canonical_steps
@@ -51,6 +53,14 @@ def loop(
         program = PROGRAMS.of(kernel_loop, 0, "0", target.processor)
     _native.count("generic_compiles")
     return program.kernel, sizes(steps)
+
+
+def row_kernel(device: str, form: int, dtype: np.dtype) -> EntryPoint:
+    """Return the kernel of a device for the rows of a batch."""
+    if dtype.kind == "c":
+        dtype = np.empty(0, dtype).real.dtype
+    kernel = RowTable(RowForm(form), dtype)
+    return program_of(kernel, TIERS.optimised_elements, DEVICES[device].target()).kernel
 
 
 def view_access(op: Op[...], params: Params, shape: Shape) -> IndexMap | None:

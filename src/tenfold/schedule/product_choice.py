@@ -84,7 +84,7 @@ def verify_products(schedule: Schedule) -> None:
                 schedule.layouts[i]
             )
             require(known, "product {} reads item {} in another layout", unit, i)
-        if choice.routine != "half":
+        if not (choice.scaled and choice.scaled.half):
             expected = graph.multiply_adds(item.position)
             computed_meanwhile = not graph.nodes[item.position].pending
             same = form.multiply_adds == expected or 0 in node.type.shape or computed_meanwhile
@@ -115,7 +115,10 @@ def choose_product(
     half = scaled.half.replace("either", "lower") if scaled else ""
     if half:
         routine, reason = "half", _half_reason(half, 1 in (form.m, form.n))
-        if scaled and half != scaled.half:
+        if target.block and 1 not in (form.m, form.n) and scaled and half == scaled.half:
+            note = "a symmetric result, whole" if half in SYMMETRIC_RESULTS else HALF_NOTES[half]
+            routine, reason = "threads", f"{note}: tiles by blocks of threads"
+        elif scaled and half != scaled.half:
             reason = reason.replace("triangle", "triangle, or the upper, as is found when it runs")
     else:
         known = _threads(form, target) or _small(form, target) or _dot(form, target)
@@ -219,10 +222,10 @@ def _dot(form: ProductForm, target: Target) -> tuple[str, str] | None:
 
 def _threads(form: ProductForm, target: Target) -> tuple[str, str] | None:
     """Numbers by warps, or tiles by blocks of threads, on a device that has them."""
-    if not target.block or form.sums.lengths:
+    if not target.block:
         return None
     if (dot := _dot(form, target)) is not None:
-        return "warps", dot[1]
+        return None if form.sums.lengths else ("warps", dot[1])
     return "threads", f"{form.m * form.k * form.n:,} multiply-adds, tiles by blocks of threads"
 
 

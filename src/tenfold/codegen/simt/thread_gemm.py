@@ -18,10 +18,14 @@ from itertools import product
 
 from tenfold.codegen.gemm.emitter import (
     addend_sizes,
+    contraction_count,
+    contraction_note,
     offset_ptr,
+    read_sums,
     stack_pointers,
     stack_sizes,
     strided_ptr,
+    sum_sizes,
     zeros,
 )
 from tenfold.codegen.llvm.loop_emitter import (
@@ -34,6 +38,7 @@ from tenfold.codegen.llvm.loop_emitter import (
 from tenfold.codegen.llvm.simd_emitter import Packet, llvm_type
 from tenfold.codegen.simt.thread_product import ProductEmitter, ThreadProduct
 from tenfold.codegen.simt.words import BLOCK_THREADS
+from tenfold.ops.syrk import SYMMETRIC_RESULTS, triangular_operand
 
 TILE_ROWS = 64
 """Rows and columns of the tile of a block."""
@@ -49,16 +54,23 @@ PITCHES = SLAB + 1, TILE_ROWS + 1
 
 @dataclass(frozen=True)
 class ThreadGemm(ThreadProduct):
-    """Products of a stack of matrices, with any strides."""
+    """Products of a stack of matrices, with any strides; `sums` contracted axes besides k."""
 
     noun = "tiles of products"
+    sums: int = 0
+    triangle: str = ""
+    """A half that suffices, as in `ops/syrk.py`; a symmetric result is computed whole."""
+
+    def __str__(self) -> str:
+        half = f", {self.triangle}" if self.triangle else ""
+        return super().__str__() + contraction_note(self.sums) + half
 
     @property
     def sizes(self) -> tuple[str, ...]:
         """Names of the launch sizes, in order; strides are in bytes."""
         names = "m", "n", "k", "row of x1", "column of x1", "row of x2", "column of x2"
         stack = stack_sizes(self.axes, 2 + bool(self.addend))
-        return (*stack, *names, *addend_sizes(self.addend))
+        return (*stack, *sum_sizes(self.sums), *names, *addend_sizes(self.addend))
 
     @property
     def shared_bytes(self) -> int:
@@ -77,10 +89,14 @@ class ThreadGemm(ThreadProduct):
 
 
 class _TileEmitter(ProductEmitter):
+    kernel: ThreadGemm
+
     def __init__(self, kernel: ThreadGemm) -> None:
         super().__init__(kernel)
         self.thread = int_op(self.ir, "and", "%unit", BLOCK_THREADS - 1)
         self.row = self.column = "0"
+        first_size = kernel.axes * (3 + bool(kernel.addend))
+        self.axes = read_sums(self.ir, kernel.sums, first_size)
 
     def common_text(self) -> str:
         """Emit the module in common words."""
@@ -98,9 +114,16 @@ class _TileEmitter(ProductEmitter):
         zero = Packet(zeros(self.dtype, self.components), self.dtype, self.components)
         slabs = int_op(ir, "lshr", int_op(ir, "add", size["k"], SLAB - 1), 4)
         first = (zero,) * (len(RUNS) ** 2 * self.components)
-        sums = for_range_carrying(
-            ir, "0", slabs, first, lambda slab, sums: self._add_slab(slab, sums, x1, x2)
-        )
+
+        def add_slab(number: str, sums: Accumulator) -> Accumulator:
+            slab, sources = number, [x1, x2]
+            if self.axes:
+                slab, others = (int_op(ir, each, number, slabs) for each in ("urem", "udiv"))
+                sources = stack_pointers(ir, others, self.axes, sources)
+            return self._add_slab(slab, sums, *sources)
+
+        count = int_op(ir, "mul", slabs, contraction_count(ir, self.axes)) if self.axes else slabs
+        sums = for_range_carrying(ir, "0", count, first, add_slab)
         rows = int_op(ir, "mul", number, size["m"])
         for place, (i, j) in enumerate(product(RUNS, RUNS)):
             begin = place * self.components
@@ -128,15 +151,33 @@ class _TileEmitter(ProductEmitter):
                 [ir.broadcast(Packet(part, self.dtype, 1), lanes) for part in scalars]
                 for scalars in x
             ]
-            terms = [(factor, columns[j]) for i, j in product(RUNS, RUNS) for factor in factors[i]]
-            return tuple(
-                total._replace(text=self.arithmetic.multiply_add(ir, total.text, *term, lanes))
-                for total, term in zip(sums, terms, strict=True)
-            )
+            k, texts, totals = int_op(ir, "add", first, depth), [], iter(sums)
+            for i, j in product(RUNS, RUNS):
+                is_read = self._is_read(k, (i, j))
+                for factor in factors[i]:
+                    old = next(totals).text
+                    new = self.arithmetic.multiply_add(ir, old, factor, columns[j], lanes)
+                    type_ = llvm_type(self.dtype, lanes)
+                    if is_read:
+                        new = ir.value(f"select i1 {is_read}, {type_} {new}, {type_} {old}")
+                    texts.append(new)
+            return tuple(t._replace(text=text) for t, text in zip(sums, texts, strict=True))
 
         result = for_range_carrying(ir, "0", depths, sums, add)
         ir.lines.append("  barrier")
         return result
+
+    def _is_read(self, k: str, runs: tuple[int, int]) -> str:
+        """Return whether the element of a triangle counts; no text for other products."""
+        half = self.kernel.triangle
+        if not half or half in SYMMETRIC_RESULTS:
+            return ""
+        operand, side = triangular_operand(half)
+        at = int_op(self.ir, ("udiv", "urem")[operand], self.thread, SIDE)
+        at = int_op(self.ir, "add", (self.row, self.column)[operand], at)
+        at = int_op(self.ir, "add", at, SIDE * runs[operand])
+        compared = "sle" if (side == "lower") == (operand == 0) else "sge"
+        return self.ir.value(f"icmp {compared} i64 {k}, {at}")
 
     def _stage(
         self,

@@ -115,7 +115,7 @@ def _half_step(choice: ProductChoice) -> ProductStep:
     """Packet code for one triangle."""
     form, scaled = choice.form, choice.scaled
     assert scaled is not None, "a half is one of a scaled product"
-    half, order = scaled.half, form.k if scaled.half.startswith("first") else form.n
+    half = scaled.half
     if 1 in (form.m, form.n) and all(contiguous_along_k(form)):
         operand, side = triangular_operand(half)
         full_step = _dot_step(choice, OPPOSITE_TRIANGLE[side] if operand else side)
@@ -128,8 +128,12 @@ def _half_step(choice: ProductChoice) -> ProductStep:
         units = kernel.units(1, form.m, form.n)
         sizes = (form.m, form.n, form.k, *strides)
         full_step = _step(choice, form, kernel, sizes, units, kernel.scratch)
-    multiply_adds = form.multiply_adds * (order + 1) // max(1, 2 * order)
-    return replace(full_step, multiply_adds=multiply_adds)
+    return replace(full_step, multiply_adds=_half_multiply_adds(choice.form, half))
+
+
+def _half_multiply_adds(form: ProductForm, half: str) -> int:
+    order = form.k if half.startswith("first") else form.n
+    return form.multiply_adds * (order + 1) // max(1, 2 * order)
 
 
 def _small_step(choice: ProductChoice) -> ProductStep:
@@ -190,13 +194,17 @@ def _blocked_step(choice: ProductChoice) -> ProductStep:
 def _thread_step(choice: ProductChoice) -> ProductStep:
     """Tiles by blocks of threads, for any lengths, strides and dtype."""
     form, axes = choice.form, len(choice.form.stack.lengths)
+    half = choice.scaled.half if choice.scaled else ""
     flags = (*form.conjugated, choice.scaled is not None, form.addend)
-    kernel = ThreadGemm(Arithmetic(form.dtype, choice.width), axes, *flags)
+    kernel = ThreadGemm(
+        Arithmetic(form.dtype, choice.width), axes, *flags, len(form.sums.lengths), half
+    )
     strides = (*form.first, *form.second, *_addend_strides(form))
-    sizes = (*_stack_sizes(form), form.m, form.n, form.k, *strides)
+    sizes = (*_stack_sizes(form), *_sum_sizes(form), form.m, form.n, form.k, *strides)
     units = kernel.threads(form.count, form.m, form.n)
     step = _step(choice, form, kernel, sizes, units, kernel.shared_bytes)
-    return replace(step, grain=BLOCK_THREADS)
+    multiply_adds = _half_multiply_adds(form, half) if half else step.multiply_adds
+    return replace(step, grain=BLOCK_THREADS, multiply_adds=multiply_adds)
 
 
 def _warp_step(choice: ProductChoice) -> ProductStep:

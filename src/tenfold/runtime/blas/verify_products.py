@@ -81,7 +81,9 @@ def verify_product(
         _refuse_scratch(step, kernel)
     counts = [axis[0] for axis in (*sizes.stack, *sizes.sums)]
     multiply_adds = product(counts) * sizes.m * sizes.n * sizes.k
-    is_half = isinstance(kernel, SyrkTrmm) or (isinstance(kernel, DotProduct) and kernel.triangle)
+    is_half = isinstance(kernel, SyrkTrmm) or (
+        isinstance(kernel, (DotProduct, ThreadGemm)) and kernel.triangle
+    )
     if not is_half and step.multiply_adds != multiply_adds:
         raise _verify_error(
             step, f"{step.multiply_adds} multiply-adds, its loops have {multiply_adds}"
@@ -117,7 +119,7 @@ def _parse_sizes(step: ProductStep) -> LaunchSizes:
 
     added = step.reads_third
     stack = axes(kernel.axes, 3 + added)
-    sums = axes(kernel.sums, 3) if isinstance(kernel, (BlockedGemm, DotProduct)) else []
+    sums = axes(kernel.sums, 3) if isinstance(kernel, (BlockedGemm, DotProduct, ThreadGemm)) else []
     count = product(axis[0] for axis in stack)
     if isinstance(kernel, (DotProduct, WarpDot)):
         k, first_stride, second_stride, *_ = sizes
