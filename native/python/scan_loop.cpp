@@ -34,8 +34,10 @@ class StackedSteps {
         char* to = static_cast<char*>(whole_->buffers[0].address()) + at * apart_;
         const Device& device = device_of(type_->device);
         if (device.is_host) return copy_elements(host_data(*whole_) + at * apart_, from);
-        if (from.strides.empty())
-            return device.copy(to, from.buffers[0].address(), std::size_t(apart_), Device::within);
+        if (from.strides.empty()) {
+            device.copy(to, from.buffers[0].address(), std::size_t(apart_), Device::within);
+            return;
+        }
         const Allocation& memory = *from.buffers[0].allocation;
         Ref<Allocation> on_host = Allocation::from_pool(memory.bytes);
         if (!on_host) throw std::bad_alloc();
