@@ -71,7 +71,7 @@ def test_includes_of_the_own_layer_and_below_pass(tmp_path: Path) -> None:
             "auto function = kernel.entry();\n",
             (
                 "native/exec/a.cpp:1: the address in a KernelHandle belongs to"
-                " threads/cpu_device.h, python/code_bindings.cpp"
+                " threads/cpu_device.h, threads/cuda_device.cpp, python/code_bindings.cpp"
             ),
         ),
         (

@@ -57,7 +57,11 @@ CONFINED = (
     Confined(
         "the address in a KernelHandle",
         re.compile(r"\.entry\(\)"),
-        ("threads/cpu_device.h", "python/code_bindings.cpp"),  # Python may ask for the number
+        (
+            "threads/cpu_device.h",
+            "threads/cuda_device.cpp",
+            "python/code_bindings.cpp",  # Python may ask for the number
+        ),
     ),
     Confined(
         "a Launch on the worker pool",

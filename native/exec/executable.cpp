@@ -183,7 +183,7 @@ class Executor {
             if (run.extra_work.count) count_extra_work(run.extra_work);
             if (run.finish && !launch(run, run.finish, run.finish_units, run.finish_units, 1, 0))
                 return false;
-            return tables.empty() || synchronize();
+            return true;
         });
     }
 
@@ -265,6 +265,7 @@ class Executor {
                 int threads, std::size_t scratch) {
         Work work;
         work.uninterruptible = run.uninterruptible;
+        work.written = run.written;
         work.kernel = kernel;
         work.buffers = buffers_;
         work.sizes = run.sizes;

@@ -95,7 +95,8 @@ struct Executable {
         std::size_t scratch;
         int64_t units, grain;
         int threads;
-        bool uninterruptible; // see Work
+        bool uninterruptible;            // see Work
+        uint64_t written = ~uint64_t(0); // see Work
         std::string label;
         int64_t multiply_adds = -1; // of a product, which counts as a call; ~n: n of a kernel
         std::vector<Scale> scales;  // behind the numbers

@@ -174,6 +174,7 @@ bool launch_rows(RowForm form, const Type& type, int64_t threads, void* to,
     work.buffers = std::span(buffers).first(form == RowForm::numbers ? 1 : buffers.size());
     work.sizes = all_sizes;
     work.scalars = numbers;
+    work.written = 1; // `to`
     work.units = work.grain = threads;
     if (!work.kernel) return false;
     DirectLauncher().launch(device_of(type.device), work); // it cannot fail for its operands

@@ -65,7 +65,7 @@ void Code::destroy(Code* code) {
     }
     if (!keep_loaded) {
         wait_for_devices();
-        munmap(code->begin, code->bytes);
+        code->unload ? code->unload() : void(munmap(code->begin, code->bytes));
     }
     delete code;
 }

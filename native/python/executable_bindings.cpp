@@ -89,7 +89,7 @@ void add_launch(PlanHandle& self, const EntryPoint& kernel, std::optional<EntryP
                 bool uninterruptible, const std::string& label, std::optional<uint32_t> source,
                 nb::sequence numbers, std::vector<std::size_t> scratch_tables,
                 int64_t multiply_adds, nb::sequence scales, nb::sequence blas_libraries,
-                int blas_threads, std::optional<nb::tuple> extra_work) {
+                int blas_threads, std::optional<nb::tuple> extra_work, uint64_t written) {
     Executable::Launch run{};
     run.kernel = kernel.kernel;
     if (finish) run.finish = finish->kernel;
@@ -113,6 +113,7 @@ void add_launch(PlanHandle& self, const EntryPoint& kernel, std::optional<EntryP
     for (nb::handle library : blas_libraries)
         run.blas_libraries.push_back(nb::cast<LibraryHandle&>(library).library);
     run.blas_threads = blas_threads;
+    run.written = written;
     if (extra_work) run.extra_work = work_counter_from(*extra_work);
     self.append(std::move(run));
 }

@@ -37,10 +37,10 @@ template <class T> std::span<const T> items_of(const nb::bytes& bytes) {
 }
 
 // The error of a Launch that ended early.
-void cut_short(const Result& result, const Work& work) {
+void cut_short(const Result& result, const Work& work, const Device& device = CPU) {
     if (PyErr_Occurred()) return; // raised by a signal handler
     if (result.outcome == Outcome::no_memory)
-        PyErr_Format(PyExc_MemoryError, "no memory for %zu bytes of scratch", work.scratch);
+        raise_no_memory(device, work.scratch, "scratch");
     else if (ending) // a daemon thread ends without a word, as where it waits for the GIL
         PyErr_SetNone(PyExc_SystemExit);
     else
@@ -103,7 +103,7 @@ int64_t launch(nb::handle kernel, nb::object buffers, const nb::bytes& sizes,
     work.threads = int(std::min<int64_t>(threads, 1 << 20));
     Result result = PythonLauncher().launch_and_wait(*device, work);
     if (result.outcome == Outcome::done) return result.status;
-    cut_short(result, work);
+    cut_short(result, work, *device);
     nb::raise_python_error();
 }
 

@@ -16,6 +16,7 @@
 #include "python/python_objects.h"
 #include "threads/device.h"
 #include "threads/emulated_device.h"
+#include "threads/stream_order.h"
 #include "threads/thread_local.h"
 
 namespace tenfold::bindings {
@@ -434,6 +435,16 @@ void declare_type_tables(nb::module_& module) {
     module.def(
         "is_host_device", [](nb::handle name) { return device_of(device_id(name)).is_host; },
         "name"_a);
+    module.def(
+        "device_failure", [](nb::handle name) { return device_of(device_id(name)).failure(); },
+        "name"_a);
+    module.attr("MAX_QUEUES") = MAX_QUEUES;
+    module.def(
+        "use_queue",
+        [](nb::handle name, uint8_t queue) {
+            return std::exchange(current_queue(device_of(device_id(name)).number), queue);
+        },
+        "name"_a, "queue"_a);
     module.def("seed_emulated_queues", seed_emulated_queues, "seed"_a);
     module.def("emulated_traffic", [] {
         EmulatedTraffic traffic = emulated_traffic();

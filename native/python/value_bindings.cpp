@@ -29,6 +29,14 @@ bool is_within_allocation(const Value& value, std::span<const int64_t> strides) 
     return first >= 0 && last <= __int128(buffer.allocation->bytes);
 }
 
+void raise_no_memory(const Device& device, std::size_t bytes, const char* what) {
+    if (device.failure()) // Python words it
+        nb::module_::import_("tenfold.runtime.failures")
+            .attr("raise_device_failure")(std::string(device.name));
+    PyErr_Format(PyExc_MemoryError, "no memory for %zu bytes of %s", bytes, what);
+    nb::raise_python_error();
+}
+
 namespace {
 
 ValueHandle foreign_value(nb::handle type, std::size_t address, std::size_t bytes,
@@ -42,15 +50,11 @@ ValueHandle foreign_value(nb::handle type, std::size_t address, std::size_t byte
     return {Ref<Value>::adopt(value)};
 }
 
-void raise_no_memory(std::size_t bytes) {
-    PyErr_Format(PyExc_MemoryError, "no memory for an array of %zu bytes", bytes);
-    nb::raise_python_error();
-}
-
 ValueHandle pool_value(nb::handle type, std::size_t bytes) {
     Ref<Type> value_type = type_from_python(type);
-    Ref<Allocation> allocation = Allocation::on_device(device_of(value_type->device), bytes);
-    if (!allocation) raise_no_memory(bytes);
+    const Device& device = device_of(value_type->device);
+    Ref<Allocation> allocation = Allocation::on_device(device, bytes);
+    if (!allocation) raise_no_memory(device, bytes);
     auto* value = new Value;
     value->type = std::move(value_type);
     value->buffers[0].allocation = std::move(allocation);
@@ -76,13 +80,11 @@ ValueHandle copied_to(const ValueHandle& self, nb::handle device) {
     const Allocation& memory = *from.buffers[0].allocation;
     const Device &source = device_of(from.type->device), &target = device_of(device_id(device));
     Ref<Allocation> copy = Allocation::on_device(target, memory.bytes);
-    if (!copy) raise_no_memory(memory.bytes);
-    if (target.is_host) {
-        source.wait(source.record()); // the launch that computes the elements may be queued
-        source.copy(copy->data, memory.data, memory.bytes, Device::to_host);
-    } else {
-        target.copy(copy->data, memory.data, memory.bytes, Device::from_host);
-    }
+    if (!copy) raise_no_memory(target, memory.bytes);
+    const Device& copier = target.is_host ? source : target;
+    if (!copier.copy(copy->data, memory.data, memory.bytes,
+                     target.is_host ? Device::to_host : Device::from_host))
+        raise_no_memory(copier, memory.bytes);
     const Type& type = *from.type;
     auto value = Ref<Value>::adopt(new Value);
     value->type = intern_type({type.shape, type.dtype, device_id(device), type.storage, type.weak});

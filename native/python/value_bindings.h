@@ -52,6 +52,9 @@ nb::object make_structure(const LinearizedGraph& graph, const OptionKey& options
 // Computes a graph without a plan by the interpreter, if that is its tier; whether it did.
 bool try_interpret(LinearizedGraph& graph, const OptionKey& options, const GraphIdentity& identity,
                    ExecutionContext& context, std::vector<StepTiming>* timings);
+// Raises a MemoryError for bytes of a device, or the DeviceError of one that has failed.
+[[noreturn]] void raise_no_memory(const Device& device, std::size_t bytes,
+                                  const char* what = "an array");
 // Runs a Launch without the GIL; a Python error if it was interrupted.
 Result launch_without_gil(Work& work);
 

@@ -16,10 +16,11 @@ const Device CPU{
     .allocate = [](std::size_t bytes) { return pool_allocate(bytes); },
     .free = pool_free,
     .copy = [](void* to, const void* from, std::size_t bytes,
-               Device::Direction) { std::memcpy(to, from, bytes); },
+               Device::Direction) { return std::memcpy(to, from, bytes) != nullptr; },
     .launch = [](Work& work, HostLauncher& host) { return Event{host.run_on_host(work)}; },
     .record = [] { return Event{}; },
     .wait = [](const Event& event) { return event.result; },
+    .failure = []() -> const char* { return nullptr; },
 };
 
 Result DirectLauncher::run_on_host(Work& work) {

@@ -41,6 +41,11 @@ void wait_for_devices() {
         if (device && !device->is_host) device->wait(device->record());
 }
 
+uint8_t& current_queue(uint8_t device) {
+    thread_local std::array<uint8_t, MAX_DEVICES> queues{};
+    return queues[device];
+}
+
 const Device& device_at(uint8_t number) { return *device_by_number[number]; }
 
 } // namespace tenfold

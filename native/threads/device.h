@@ -1,6 +1,6 @@
 // Device: the table of functions by which native code uses a device: memory, launches and Events.
-// The CPU's launches are done when they return. Another device queues them, in order. It is one
-// file, which registers its table.
+// The CPU's launches are done when they return. Another device queues them, each queue in order. It
+// is one file, which registers its table.
 #pragma once
 #include <string_view>
 
@@ -46,14 +46,21 @@ struct Device {
     void* (*allocate)(std::size_t bytes); // null when memory is short
     // Freed after all work that was queued before.
     void (*free)(void* memory, std::size_t bytes) noexcept;
-    // Copies after all work that was queued before; the host's memory is free when it returns.
-    void (*copy)(void* to, const void* from, std::size_t bytes, Direction direction);
+    // Copies after all queued work that uses the memory; the host's is free when it returns. False:
+    // the device has failed.
+    bool (*copy)(void* to, const void* from, std::size_t bytes, Direction direction);
     // Runs or queues a kernel; what `work` points to is not read after the return. Memory that the
     // kernel needs besides is taken here: once queued, it fails for the values of operands alone.
     Event (*launch)(Work& work, HostLauncher& host);
     Event (*record)();            // done when all work queued until now is done
     Result (*wait)(const Event&); // until it is done
+    // Why it computes no more, from now on; null: it does. Memory is then short, too.
+    const char* (*failure)();
 };
+
+// The queue of a device to which the calling thread gives work, below MAX_QUEUES. What is queued
+// waits by itself for work of other queues whose memory it uses.
+uint8_t& current_queue(uint8_t device);
 
 inline Event HostLauncher::launch(const Device& device, Work& work) {
     return device.launch(work, *this);

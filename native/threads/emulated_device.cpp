@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
-#include <map>
 #include <new>
 #include <unordered_map>
 #include <variant>
@@ -15,6 +15,7 @@
 #include "memory/allocation_pool.h"
 #include "threads/device.h"
 #include "threads/fork_safe_lock.h"
+#include "threads/stream_order.h"
 #include "threads/worker_pool.h"
 
 namespace tenfold {
@@ -44,26 +45,12 @@ class Memory {
 
     bool is_here() const { return getpid() == process_; }
 
-    // Null if there is no more.
+    // A new block; null if there is no more.
     void* allocate(std::size_t bytes) {
-        bytes = size_class(bytes);
-        if (!shift_ || !is_here()) return nullptr;
-        std::vector<void*>& blocks = free_[bytes];
-        if (!blocks.empty()) {
-            void* block = blocks.back();
-            blocks.pop_back();
-            return block;
-        }
-        if (bytes > MEMORY_BYTES - used_) return nullptr;
+        if (!shift_ || bytes > MEMORY_BYTES - used_) return nullptr;
         void* block = begin_ + used_;
         used_ += bytes;
         return block;
-    }
-
-    void free(void* block, std::size_t bytes) {
-        bytes = size_class(bytes);
-        if (!is_here()) return;
-        free_[bytes].push_back(block);
     }
 
     // Where the host and kernels reach an address; others are not of this memory.
@@ -83,7 +70,6 @@ class Memory {
     std::ptrdiff_t shift_ = 0;
     std::size_t used_ = 0;
     const pid_t process_ = getpid();
-    std::map<std::size_t, std::vector<void*>> free_; // blocks by their size
 };
 
 // A launch with its arguments.
@@ -140,49 +126,60 @@ struct QueuedRelease {
 std::atomic<uint64_t> seed{0};
 std::atomic<int64_t> num_launches{0}, num_copies{0}, num_waits{0}; // of all devices
 
-// A device: its memory, and the queue of what is not done yet, in order.
+// A device: its memory, and queues of what is not done yet, each in order.
 class Emulated {
   public:
+    explicit Emulated(uint8_t number) : device_(number) {}
+
     void* allocate(std::size_t bytes) {
         Guard guard(lock_);
-        void* block = memory_.allocate(bytes);
-        if (block) push(QueuedFill{memory_.readable(block), bytes});
+        if (!memory_.is_here()) return nullptr;
+        bytes = size_class(bytes);
+        void* block = blocks_.take(bytes, current_queue(device_), false);
+        if (!block && (block = memory_.allocate(bytes))) blocks_.add(block, bytes);
+        if (!block) block = blocks_.take(bytes, 0, true);
+        if (block) push(QueuedFill{memory_.readable(block), bytes}, {&block, 1});
         return block;
     }
 
     void free(void* block, std::size_t bytes) {
         Guard guard(lock_);
+        if (!memory_.is_here()) return;
         if (bytes >= RETURNED_BYTES)
-            push(QueuedRelease{memory_.readable(block), size_class(bytes)});
-        memory_.free(block, bytes); // queued work may use it: later launches come after
+            push(QueuedRelease{memory_.readable(block), size_class(bytes)}, {&block, 1});
+        blocks_.release(block);
     }
 
-    void copy(void* to, const void* from, std::size_t bytes) {
+    bool copy(void* to, const void* from, std::size_t bytes) {
         Guard guard(lock_);
+        if (!memory_.is_here()) return false;
         ++num_copies;
-        run_all();
+        void* both[] = {to, const_cast<void*>(from)};
+        uint64_t ticket = push(QueuedMark{}, both, 1);
+        run_until(ticket % MAX_QUEUES, ticket / MAX_QUEUES);
         std::memcpy(memory_.readable(to), memory_.readable(from), bytes);
+        return true;
     }
 
     Event launch(const Work& work) {
         Guard guard(lock_);
         ++num_launches;
-        push(QueuedLaunch(work, memory_));
-        return {{}, last_};
+        return {{}, push(QueuedLaunch(work, memory_), work.buffers, work.written)};
     }
 
+    // A mark behind the work of all queues.
     Event record() {
         Guard guard(lock_);
-        if (queue_.empty()) return {};
-        push(QueuedMark{});
-        return {{}, last_};
+        Progress all{};
+        for (std::size_t queue = 0; queue < MAX_QUEUES; ++queue) all[queue] = queues_[queue].last;
+        return {{}, push(QueuedMark{}, {}, 0, all)};
     }
 
     Result wait(const Event& event) {
         if (event.done()) return event.result;
         Guard guard(lock_);
-        num_waits += done_ < event.ticket;
-        while (done_ < event.ticket) run_oldest();
+        num_waits += queues_[event.ticket % MAX_QUEUES].done < event.ticket / MAX_QUEUES;
+        run_until(event.ticket % MAX_QUEUES, event.ticket / MAX_QUEUES);
         auto failed = failures_.find(event.ticket);
         if (failed == failures_.end()) return {};
         Result result = failed->second;
@@ -190,15 +187,43 @@ class Emulated {
         return result;
     }
 
+    const char* failure() const {
+        return memory_.is_here() ? nullptr : "the child of a fork has no device";
+    }
+
   private:
     using Task = std::variant<QueuedLaunch, QueuedFill, QueuedRelease, QueuedMark>;
 
-    void push(Task task) {
-        queue_.push_back(std::move(task));
-        ++last_;
+    struct Queue {
+        std::deque<std::pair<Task, Progress>> tasks; // each with what must be done before
+        uint64_t last = 0, done = 0;                 // numbers: of the latest task, of what ran
+    };
+
+    uint64_t push(Task task, std::span<void* const> buffers, uint64_t written = ~uint64_t(0),
+                  Progress needed = {}) {
+        std::size_t number = current_queue(device_);
+        Queue& queue = queues_[number];
+        uint64_t ticket = ticket_of(number, ++queue.last);
+        for (std::size_t i = 0; i < buffers.size(); ++i)
+            blocks_.use(buffers[i], is_written(written, i), number, queue.last, needed);
+        needed[number] = 0; // its own queue is in order
+        queue.tasks.emplace_back(std::move(task), needed);
         std::size_t kept = MAX_QUEUED;
         if (seed.load(std::memory_order_relaxed)) kept = random() % (MAX_QUEUED / 4);
-        while (queue_.size() > kept) run_oldest();
+        for (++queued_; queued_ > kept;) run_oldest(some_queue());
+        return ticket;
+    }
+
+    // A queue with tasks: the longest one, or with a seed any.
+    Queue& some_queue() {
+        std::size_t first = seed.load(std::memory_order_relaxed) ? random() : 0;
+        Queue* found = &queues_[first % MAX_QUEUES];
+        for (std::size_t i = 0; i < MAX_QUEUES; ++i) {
+            Queue& other = queues_[(first + i) % MAX_QUEUES];
+            if (found->tasks.empty() || (!first && other.tasks.size() > found->tasks.size()))
+                found = &other;
+        }
+        return *found;
     }
 
     // The next number of Marsaglia's xorshift.
@@ -209,23 +234,28 @@ class Emulated {
         return random_ ^= random_ << 17;
     }
 
-    void run_oldest() {
+    void run_until(std::size_t number, uint64_t last) {
+        while (queues_[number].done < last) run_oldest(queues_[number]);
+    }
+
+    void run_oldest(Queue& queue) {
+        auto [task, needed] = std::move(queue.tasks.front());
+        queue.tasks.pop_front();
+        --queued_;
+        for (std::size_t other = 0; other < MAX_QUEUES; ++other) run_until(other, needed[other]);
         Result result;
         if (memory_.is_here()) // a child has no device
-            result = std::visit([](auto& task) { return task.run(); }, queue_.front());
-        queue_.pop_front();
-        ++done_;
-        if (result.status || result.outcome != Outcome::done) failures_[done_] = result;
+            result = std::visit([](auto& one) { return one.run(); }, task);
+        uint64_t ticket = ticket_of(std::size_t(&queue - queues_.data()), ++queue.done);
+        if (result.status || result.outcome != Outcome::done) failures_[ticket] = result;
     }
 
-    void run_all() {
-        while (!queue_.empty()) run_oldest();
-    }
-
-    Lock lock_;
+    const uint8_t device_;
+    Lock lock_; // protects all below
     Memory memory_;
-    std::deque<Task> queue_;
-    uint64_t last_ = 0, done_ = 0; // tickets: of what was queued last, and of what ran last
+    DeviceMemory blocks_;
+    std::array<Queue, MAX_QUEUES> queues_;
+    std::size_t queued_ = 0; // tasks of all queues
     std::unordered_map<uint64_t, Result> failures_;
     uint64_t random_ = 0, started_with_ = 0;
 };
@@ -233,7 +263,7 @@ class Emulated {
 template <std::size_t number> std::atomic<bool> is_in_use{false};
 
 template <std::size_t number> Emulated& emulated() {
-    static auto* device = new Emulated; // outlives every thread
+    static auto* device = new Emulated(number + 1); // outlives every thread
     is_in_use<number> = true;
     return *device;
 }
@@ -248,10 +278,11 @@ template <std::size_t number> constexpr Device table(std::string_view name) {
         .free = [](void* memory,
                    std::size_t bytes) noexcept { emulated<number>().free(memory, bytes); },
         .copy = [](void* to, const void* from, std::size_t bytes,
-                   Device::Direction) { emulated<number>().copy(to, from, bytes); },
+                   Device::Direction) { return emulated<number>().copy(to, from, bytes); },
         .launch = [](Work& work, HostLauncher&) { return emulated<number>().launch(work); },
         .record = [] { return is_in_use<number> ? emulated<number>().record() : Event{}; },
         .wait = [](const Event& event) { return emulated<number>().wait(event); },
+        .failure = [] { return emulated<number>().failure(); },
     };
 }
 

@@ -23,9 +23,11 @@ class KernelHandle {
 
 struct Work {
     KernelHandle kernel;
-    // A device that queues its launches copies these three, and may translate addresses.
+    // A device that queues its launches copies these, and may translate addresses.
     std::span<void* const> buffers; // each address of array memory that the kernel reads or writes
-    std::span<const int64_t> sizes; // lengths and strides, or what else a kernel reads
+    uint64_t written =
+        ~uint64_t(0); // by bit: the buffers that it may write; the last bit for others
+    std::span<const int64_t> sizes;    // lengths and strides, or what else a kernel reads
     std::span<const uint64_t> scalars; // the bits of each
     std::size_t scratch = 0;           // bytes for each thread, 64-byte aligned
     int64_t units = 0;
@@ -36,6 +38,10 @@ struct Work {
     bool (*interrupted)(void* context) = nullptr;
     void* context = nullptr;
 };
+
+constexpr bool is_written(uint64_t written, std::size_t buffer) {
+    return written >> (buffer < 63 ? buffer : 63) & 1;
+}
 
 enum class Outcome : uint8_t { done, cancelled, no_memory };
 

@@ -30,6 +30,7 @@ from tenfold.kinds.permutation import permutation
 from tenfold.pipeline import trim
 from tenfold.rewrite.cse import cse
 from tenfold.rewrite.rule import Rule
+from tenfold.runtime.stream import stream as stream
 from tenfold.settings import options, set_options
 from tenfold.version import __version__ as __version__
 

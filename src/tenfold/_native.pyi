@@ -242,6 +242,22 @@ def declare_device(name: str) -> int: ...
 def is_host_device(name: str) -> bool:
     """Whether host code may read and write the memory of a device."""
 
+def device_failure(name: str) -> str | None:
+    """Why a device computes no more; None: it does."""
+
+MAX_QUEUES: int
+
+def use_queue(name: str, queue: int) -> int:
+    """Let this thread give its work to another queue of a device; return the one before."""
+
+def cuda_processors() -> tuple[list[str], str]:
+    """The processors of NVIDIA's devices, such as sm_90, and what is missing if there are none."""
+
+def load_ptx(
+    number: int, text: str, names: tuple[str, ...], may_fail: bool
+) -> tuple[list[EntryPoint], str]:
+    """Load a module on a device; return its functions, and why there are none."""
+
 def seed_emulated_queues(seed: int) -> None:
     """Let queues of emulated devices run launches at moments that follow from a seed; 0: late."""
 
@@ -694,6 +710,7 @@ class Executable:
         blas_libraries: Sequence[BlasLibrary],
         blas_threads: int,
         extra_work: tuple[int, int, int, int, int] | None,
+        written: int,
     ) -> None: ...
     def call(
         self,

@@ -125,14 +125,38 @@ def declare_device(name: str) -> None:
     DEVICE_IDS[name] = _native.declare_device(name)
 
 
+_late_devices: dict[str, Callable[[], tuple[str, str]]] = {}
+
+
+def declare_late_devices(kind: str, find: Callable[[], tuple[str, str]]) -> None:
+    """Register a kind of devices: `find` declares those that are there, when one is first named.
+
+    It returns what is missing, and what to do about it; empty texts if nothing is.
+    """
+    _late_devices[kind] = find
+
+
 def _device(value: object, operation: str = "options") -> str:
+    late = _late_devices.get(str(value).partition(":")[0])
+    missing, remedy = late() if late is not None else ("", "")
     for name in (value, f"{value}:0"):  # without a number it is the first of its kind
         if isinstance(value, str) and name in DEVICE_IDS:
             return str(name)
     devices = ", ".join(repr(name) for name in DEVICE_IDS)
     raise DeviceError(
-        operation, f"device {value!r} does not exist", remedy=f"the devices here are: {devices}"
+        operation,
+        f"device {value!r} does not exist{missing and ': '}{missing}",
+        remedy=f"{remedy}{remedy and '; '}the devices here are: {devices}",
     )
+
+
+def device_failure(operation: str, device: str) -> DeviceError | None:
+    """Return the error of a device that computes no more; None if it does."""
+    why = _native.device_failure(device)
+    if why is None:
+        return None
+    remedy = "compute on it in a process of its own, started anew and not by a fork"
+    return DeviceError(operation, f"device {device!r} has failed: {why}", remedy=remedy)
 
 
 # Table.

@@ -214,12 +214,12 @@ def _declared_op(name: str) -> Any:
 
 
 def _restore_leaf(device: str, results: list[np.ndarray[Any, Any]]) -> Any:
-    if device not in settings.DEVICE_IDS:
-        raise DeviceError(
-            "unpickle",
-            f"device {device!r} does not exist here",
-            remedy="move the array to a device of both machines before pickling: x.to_device(...)",
-        )
+    try:
+        settings.checked_device(device)
+    except DeviceError as error:
+        remedy = "move the array to a device of both machines before pickling: x.to_device(...)"
+        rule = f"device {device!r} does not exist here"
+        raise DeviceError("unpickle", rule, remedy=remedy) from error
     arrays = [_native.value_array(dense.import_values(values, device)) for values in results]
     return arrays[0] if len(arrays) == 1 else tuple(arrays)
 

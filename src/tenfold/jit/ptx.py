@@ -1,7 +1,7 @@
 """PTX: the assembly of a kernel of threads for a device of NVIDIA, by LLVM.
 
-Takes a Kernel with `block`, or a product, and a processor, hands on the text of PTX, which the
-driver of a device loads.
+Takes a Kernel with `block`, or a product, and a processor, hands on the text of PTX, and the
+Program that the driver of a device makes of it. The driver keeps what it has compiled on disk.
 
 >>> from tenfold.core.loop_ir import KernelOperand, KernelStore
 >>> from tenfold.core.scalar_ir import Body
@@ -17,20 +17,61 @@ True
 
 from __future__ import annotations
 
+import time
 from functools import cache
-from typing import Any
+from typing import Any, TypeGuard
 
+from tenfold import _native
+from tenfold.caches import LruCache
 from tenfold.codegen.simt.module import render_threads
 from tenfold.codegen.simt.thread_product import ThreadProduct
 from tenfold.codegen.simt.words import PTX_WORDS
 from tenfold.core.loop_ir import Kernel
 from tenfold.errors import CompileError
 from tenfold.jit import llvm_bindings
-from tenfold.jit.program import OPTIMISED
+from tenfold.jit.program import OPTIMISED, Program, Source, cache_key, functions_of, short_name
+from tenfold.schedule.target import Target
+from tenfold.settings import debug, device_failure
 
 TRIPLE = "nvptx64-nvidia-cuda"
 ThreadKernel = Kernel | ThreadProduct
 """What has a form for threads."""
+_PROGRAMS: LruCache[tuple[str, str], Program] = LruCache(
+    4096, "PTX programs", "generating PTX and compiling it takes 10 to 100 ms"
+)
+
+
+def runs_as_ptx(kernel: Source, target: Target) -> TypeGuard[ThreadKernel]:
+    """Whether a device has a kernel as PTX; others run on the host."""
+    has_threads = isinstance(kernel, ThreadProduct) or (
+        isinstance(kernel, Kernel) and kernel.block > 0
+    )
+    return bool(target.ptx_processor) and has_threads
+
+
+def ptx_program(kernel: ThreadKernel, target: Target) -> Program:
+    """Return the program of a kernel on the device of a target, loaded or cached. Raises
+    CompileError when LLVM or the driver rejects it.
+    """
+    key = target.device, cache_key(kernel)
+    if (program := _PROGRAMS.get(key)) is not None:
+        return program
+    start, names = time.perf_counter(), functions_of(kernel)
+    text, number = ptx_of(kernel, target.ptx_processor), int(target.device.rpartition(":")[2])
+    may_fail = isinstance(kernel, Kernel) and "fail" in {each.name for each in kernel.body}
+    functions, why = _native.load_ptx(number, text, names, may_fail)
+    if not functions:
+        if (failed := device_failure("compile", target.device)) is not None:
+            raise failed
+        rule = f"device {target.device!r} refuses {short_name(kernel)}: {why}"
+        raise CompileError("compile", rule, remedy="report it, with what TENFOLD_DEBUG=4 prints")
+    finish = functions[1] if len(functions) > 1 else None
+    program = Program(functions[0], finish, time.perf_counter() - start)
+    _native.count("compiles")
+    debug(1, f"compiled {short_name(kernel)} in {program.seconds * 1e3:.1f} ms")
+    debug(4, text)
+    _PROGRAMS[key] = program
+    return program
 
 
 def ptx_source(kernel: ThreadKernel) -> str:

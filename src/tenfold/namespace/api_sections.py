@@ -182,7 +182,7 @@ API_SECTIONS = (
         "options",
         "Options",
         "Settings of a block, of the process and of the environment.",
-        names=("options", "set_options"),
+        names=("options", "set_options", "stream"),
     ),
     ApiSection(
         "errors",

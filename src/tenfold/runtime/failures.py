@@ -15,14 +15,19 @@ kernel refuses its operands, the reference device computes the operation again a
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from tenfold._native import Failure, Node
 from tenfold.core.graph import Graph
 from tenfold.runtime.reference import Reference, ReferenceFailure
+from tenfold.settings import device_failure
 
 
 def error_of(failure: Failure, node: Node) -> Exception | None:
     """Return the exception of a failed operation; None if the reference device computes it."""
     error = failure.error
+    if (failed := device_failure(node.name, node.type.device)) is not None:
+        return failed
     if failure.cause == "memory" or isinstance(error, MemoryError):
         named = MemoryError(f"{node.name}: {error or f'no memory for {failure.nbytes} bytes'}")
         named.__cause__ = error
@@ -32,3 +37,10 @@ def error_of(failure: Failure, node: Node) -> Exception | None:
     if error is not None:
         return error
     return Reference(node.type.device).run(Graph.of([node]))
+
+
+def raise_device_failure(device: str) -> NoReturn:
+    """Raise the error of a device that computes no more; native code calls it."""
+    failed = device_failure("memory", device)
+    assert failed is not None, "it has failed for good"
+    raise failed

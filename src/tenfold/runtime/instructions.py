@@ -18,6 +18,7 @@ from tenfold._native import BlasLibrary, EntryPoint, Executable, Type, UseCounte
 
 FORMULA = object()
 """Marks a field of an instruction that may hold SymInts."""
+ALL_WRITTEN = (1 << 64) - 1
 BufferRef = tuple[int, int]
 """A slot and an offset in bytes; for the slot `Executable.ADDRESS`, the address of a function."""
 
@@ -118,6 +119,8 @@ class LaunchKernel(NamedTuple):
     """The libraries that have at most `blas_threads` threads while it runs."""
     blas_threads: int = 1
     extra_work: ExtraWork | None = None
+    written: int = ALL_WRITTEN
+    """By bit: the buffers that it may write; the last bit stands for those behind 63."""
 
 
 class Call(NamedTuple):

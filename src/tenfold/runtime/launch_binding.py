@@ -13,6 +13,7 @@ from tenfold import _native
 from tenfold._native import TIERS, Executable, Node
 from tenfold.dtypes import kind_of
 from tenfold.jit.program import Program, Source, use_counter, uses_left
+from tenfold.jit.ptx import ptx_program, runs_as_ptx
 from tenfold.runtime import instructions, interruptible, reference
 from tenfold.runtime.blas import product_launch, routines
 from tenfold.runtime.blas.product_launch import BoundProduct
@@ -23,6 +24,9 @@ from tenfold.runtime.scheduled_graph import ScheduledGraph
 from tenfold.runtime.slot_table import SlotTable
 from tenfold.runtime.thread_count import threads_of
 from tenfold.schedule.schedule_ir import LaunchScalar, Step
+
+PRODUCT_RESULT = 2
+"""The operand of a product that is its result."""
 
 
 class LaunchBinder:
@@ -73,6 +77,7 @@ class LaunchBinder:
                     [self._scalar(parameter) for parameter in launch.parameters],
                     () if tables else launch.totals,
                     -1 - launch.multiply_adds if launch.kernel.folds else -1,
+                    written=_written([each.written for each in launch.kernel.operands]),
                 )
             )
         if tables:
@@ -83,7 +88,10 @@ class LaunchBinder:
         """Return the program of a launch. Uses of an unoptimised one are counted and limited: after
         them the executable is built once more.
         """
-        program, target = self.scheduled.program_of(kernel, elements), self.scheduled.plan.target
+        target = self.scheduled.plan.target
+        if runs_as_ptx(kernel, target):
+            return ptx_program(kernel, target)
+        program = self.scheduled.program_of(kernel, elements)
         limit = uses_left(kernel, target)
         if limit >= 0:
             self.replay_limit = max(self.replay_limit, limit)
@@ -128,7 +136,7 @@ class LaunchBinder:
         claims_value = self.publication.store(step.results)
         program = self._program(product.kernel, product.multiply_adds)
         items = [step.reads[index] for index in bound.reads]
-        items.insert(2, step.results[0].item)
+        items.insert(PRODUCT_RESULT, step.results[0].item)
         scales = [
             scale._replace(factors=[operand(step.reads[at]) for at in scale.factors])
             for scale in bound.scales
@@ -150,6 +158,7 @@ class LaunchBinder:
                 multiply_adds=bound.multiply_adds,
                 scales=scales,
                 blas_libraries=routines.libraries() if bound.functions else (),
+                written=_written([at == PRODUCT_RESULT for at in range(len(items))]),
             )
         )
         return claims_value
@@ -194,6 +203,12 @@ class LaunchBinder:
             )
         )
         return False
+
+
+def _written(operands: list[bool]) -> int:
+    """Return the mask of the buffers that a launch may write: those behind the operands, too."""
+    read = sum([1 << at for at, is_written in enumerate(operands[:63]) if not is_written])
+    return instructions.ALL_WRITTEN ^ read
 
 
 def scalar_bits(node: Node, parameter: LaunchScalar) -> int:

@@ -213,6 +213,8 @@ class Target:
     """LLVM's triple of a machine that is not this one."""
     block: int = 0
     """The threads of a block, on a device that runs one for each element; 0: a processor."""
+    ptx_processor: str = ""
+    """The processor of a device whose kernels are PTX, such as sm_90."""
     simd: Simd = Simd()
     caches: Caches = Caches()
     work: WorkSizes = WorkSizes()
