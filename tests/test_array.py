@@ -359,7 +359,7 @@ def test_more_memory_than_there_is_leaves_independent_work_alone() -> None:
     huge, small = tn.zeros((2**56,)) + 1, tn.zeros(2) + 1
     tn.eval(huge, small)
     assert small.tolist() == [1.0, 1.0]
-    with pytest.raises(MemoryError, match="add: the results have 576,460,752,303,423,488 bytes"):
+    with pytest.raises(MemoryError, match=r"add: the results have 536,870,912\.0 GiB"):
         huge.wait()
 
 

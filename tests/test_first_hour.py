@@ -60,6 +60,16 @@ def test_function_that_asks_for_a_value_warns_once_and_names_the_line() -> None:
     assert choose(tn.asarray([-1, 2])).tolist() == [1, -2]  # a second signature
 
 
+def test_warning_under_grad_names_the_line_of_the_user() -> None:
+    @tn.function
+    def choose(x: tn.Array) -> tn.Array:
+        return x if x[0] > 0 else -x
+
+    with pytest.warns(FallbackWarning, match="runs untraced") as caught:
+        tn.grad(lambda x: tn.sum(choose(x)))(tn.asarray([1.0]))
+    assert caught[0].filename == __file__
+
+
 def test_array_is_no_key_and_says_what_is() -> None:
     x = tn.asarray(1.0)
     assert not isinstance(x, collections.abc.Hashable)
@@ -95,6 +105,17 @@ class TestHandles:
             handle.get()
             handle.add_done_callback(note)
         assert seen == [handle, handle]
+
+    def test_callbacks_run_in_the_order_of_their_adding(self) -> None:
+        called, seen = threading.Event(), list[int]()
+        with tn.Engine() as engine:
+            with engine.hold():
+                handle = engine.push(tn.operators.negative, tn.asarray([1.0]))
+                for number in range(5):
+                    handle.add_done_callback(lambda _, number=number: seen.append(number))
+                handle.add_done_callback(lambda _: called.set())
+            assert called.wait(10)
+        assert seen == [0, 1, 2, 3, 4]
 
     def test_array_of_a_handle_is_refused_and_names_get(self) -> None:
         with tn.Engine() as engine:

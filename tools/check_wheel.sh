@@ -1,22 +1,25 @@
 #!/usr/bin/env bash
-# Installs a wheel into a fresh virtual environment and runs `tenfold demo` there with an empty
-# PATH: no compiler, no git, nothing of this checkout.
-#   tools/check_wheel.sh dist/tenfold-0.1.0-cp311-cp311-manylinux_2_34_x86_64.whl [python]
+# Installs a wheel into a fresh virtual environment, from the wheels of a folder alone, and runs
+# `tenfold demo` and tests/tiny there with an empty PATH: no compiler, no git, no package index.
+#   tools/check_wheel.sh dist/tenfold-*-cp311-*.whl python3.11 build/wheel/links build/wheel/source
 set -euo pipefail
 
-if [ $# -lt 1 ] || [ ! -f "$1" ]; then
-    echo "usage: tools/check_wheel.sh WHEEL [PYTHON]" >&2
+if [ $# -ne 4 ] || [ ! -f "$1" ]; then
+    echo "usage: tools/check_wheel.sh WHEEL PYTHON LINKS SOURCE" >&2
     exit 2
 fi
 wheel=$(realpath "$1")
-python=${2:-python3}
+source=$(realpath "$4")
 
 place=$(mktemp -d /tmp/tenfold-wheel.XXXXXX)
 trap 'rm -rf "$place"' EXIT
 
-"$python" -m venv "$place/venv"
-"$place/venv/bin/python" -m pip install --quiet --only-binary :all: "$wheel"
+"$2" -m venv "$place/venv"
+python="$place/venv/bin/python"
+"$python" -m pip install --quiet --no-index --find-links "$3" "$wheel" pytest pytest-xdist hypothesis
 mkdir "$place/home"
 cd "$place/home"
 env -i PATH= HOME="$place/home" "$place/venv/bin/tenfold" demo
-echo "check_wheel: $(basename "$wheel") runs its demo with an empty PATH"
+cd "$source"
+env -i PATH= HOME="$place/home" "$python" -m pytest --numprocesses=0 -p no:cacheprovider tests/tiny
+echo "check_wheel: $(basename "$wheel") runs its demo and tests/tiny with an empty PATH"

@@ -188,7 +188,7 @@ nb::object make_structure(const LinearizedGraph& graph, const OptionKey& options
 void declare_executables(nb::module_& module) {
     using namespace nb::literals;
     nb::class_<StructureHandle> structure(module, "Structure");
-    structure.def("is_computed", [](const StructureHandle& self, std::size_t position) {
+    structure.def("is_computed", [](const StructureHandle& self, std::size_t position) -> bool {
         return self.had_value.at(position);
     });
     structure.def_prop_ro("is_cold", [](const StructureHandle& self) { return self.is_cold; });

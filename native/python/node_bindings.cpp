@@ -131,7 +131,7 @@ Ref<Origin> origin() {
     auto as_frame = [&] { return reinterpret_cast<PyFrameObject*>(frame.ptr()); };
     while (is_ours(frame)) {
         nb::object caller = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(as_frame())));
-        if (!caller.is_valid()) break;
+        if (!caller.is_valid()) return {}; // an operator of an engine
         frame = std::move(caller);
     }
     nb::object code = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(as_frame())));

@@ -82,9 +82,9 @@ class OptionScope {
     nb::object context_;
 };
 
-// The callbacks of Futures, run when they are settled; under the GIL.
-std::unordered_multimap<Future*, PyObject*>& callbacks() {
-    static auto* all = new std::unordered_multimap<Future*, PyObject*>;
+// The callbacks of Futures in the order of their adding, run when they are settled; under the GIL.
+std::unordered_map<Future*, std::vector<PyObject*>>& callbacks() {
+    static auto* all = new std::unordered_map<Future*, std::vector<PyObject*>>;
     return *all;
 }
 
@@ -281,11 +281,9 @@ class PythonCallbacks : public Host {
     void run_callbacks(Engine&, Job& job) override {
         GilGuard gil;
         for (Ref<Future>& future : job.members) {
-            std::vector<PyObject*> functions;
-            auto [begin, end] = callbacks().equal_range(future.get());
-            for (auto it = begin; it != end; ++it) functions.push_back(it->second);
-            callbacks().erase(begin, end);
-            for (PyObject* function : functions) {
+            auto added = callbacks().extract(future.get());
+            if (!added) continue;
+            for (PyObject* function : added.mapped()) {
                 PyObject* result = PyObject_CallNoArgs(function);
                 if (!result) PyErr_WriteUnraisable(function);
                 Py_XDECREF(result);
@@ -401,13 +399,13 @@ Host& host() {
 bool is_inside_operator() { return operators_running > 0; }
 
 void add_callback(Future& future, PyObject* function) {
-    callbacks().emplace(&future, Py_NewRef(function));
+    callbacks()[&future].push_back(Py_NewRef(function));
 }
 
 void drop_callbacks(Future& future) {
-    auto [begin, end] = callbacks().equal_range(&future);
-    for (auto it = begin; it != end; ++it) Py_DECREF(it->second);
-    callbacks().erase(begin, end);
+    auto added = callbacks().extract(&future);
+    if (!added) return;
+    for (PyObject* function : added.mapped()) Py_DECREF(function);
 }
 
 namespace {

@@ -263,6 +263,13 @@ SETTINGS: tuple[Setting, ...] = (
         "Unfused.",
     ),
     Setting(
+        "lines",
+        False,
+        _flag,
+        "Remember where each operation was written, so that `explain(analyze=True)` and errors "
+        "name the line. An operation takes about 0.3 us more to write.",
+    ),
+    Setting(
         "verify",
         False,
         _flag,
@@ -440,7 +447,7 @@ def _make_native_options(number: int, process_number: int) -> _native.Options:
         strict=bool(get("strict_dtypes")),
         device=DEVICE_IDS.get(str(get("device")), 0),
         pending_depth=depth if depth else 2**32 - 1,
-        origins=bool(get("check_nans") or get("verify")),
+        origins=bool(get("lines") or get("check_nans") or get("verify")),
         number=number,
         process_number=process_number,
         interprets=not changed_options,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -29,6 +30,9 @@ def test_report_names_every_limit_and_every_work(tenfold: Command) -> None:
     assert done.code == 0, done.err
     for work in (*bench.MACHINE_LIMITS, *bench.WORKS):
         assert f"  {work.name} " in done.out
+    pays, not_here = re.findall(r"(?:it pays|is as good): (.*)", done.out)
+    names = [*pays.split("; "), *not_here.split("; ")]
+    assert {*names} - {"nowhere"} == {work.name for work in bench.WORKS}
     assert "GB/s" in done.out
     assert "multiply-adds/s" in done.out
     assert done.err == ""
@@ -50,6 +54,15 @@ def test_json_holds_positive_rates_and_shares_of_known_limits(tenfold: Command) 
     for facts in report["works"]:
         assert facts["limit"] in report["limits"]
         assert facts["share"] > 0
+        assert facts["numpy_milliseconds"] > 0
+
+
+@pytest.mark.parametrize("work", bench.WORKS, ids=lambda work: work.name)
+def test_works_are_the_same_for_numpy(work: bench.BenchWork) -> None:
+    inputs = bench.bench_inputs(work, 2048)
+    expected = (work.numpy or work.build)(*map(np.asarray, inputs))
+    assert isinstance(expected, np.ndarray | np.generic)
+    np.testing.assert_allclose(np.asarray(work.build(*inputs)), expected, rtol=1e-5)
 
 
 def test_size_factor_above_one_is_refused_in_one_line(refused: Command) -> None:
@@ -59,9 +72,10 @@ def test_size_factor_above_one_is_refused_in_one_line(refused: Command) -> None:
 def test_bytes_are_those_of_inputs_and_result() -> None:
     copy, triad = bench.MACHINE_LIMITS[0], bench.MACHINE_LIMITS[1]
     with Progress() as progress:
-        _, of_copy, none = bench.measure(copy, 1, 1000 / copy.elements, progress)
-        _, of_triad, _ = bench.measure(triad, 1, 1000 / triad.elements, progress)
-    assert (of_copy, of_triad, none) == (8000, 12000, 0)
+        of_copy = bench.measure(copy, 1, 1000 / copy.elements, progress)
+        of_triad = bench.measure(triad, 1, 1000 / triad.elements, progress)
+    assert (of_copy.bytes_moved, of_triad.bytes_moved) == (8000, 12000)
+    assert of_copy.multiply_adds == 0
 
 
 def test_multiply_adds_of_the_polynomials_are_their_fused_steps() -> None:
@@ -73,8 +87,8 @@ def test_multiply_adds_of_the_polynomials_are_their_fused_steps() -> None:
 def test_work_that_would_take_too_long_is_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "MAX_SECONDS", 0.0)
     with Progress() as progress:
-        _, moved, _ = bench.measure(bench.MACHINE_LIMITS[0], 1, 0.001, progress)
-    assert moved == 8  # one element
+        found = bench.measure(bench.MACHINE_LIMITS[0], 1, 0.001, progress)
+    assert found.bytes_moved == 8  # one element
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -35,6 +36,8 @@ def test_demo_runs_with_an_empty_path(folder: Path) -> None:
     done = run(folder, "demo", "-o", "a.png")
     assert (done.returncode, done.stderr) == (0, "")
     assert (folder / "a.png").stat().st_size > 100_000
+    first, last = re.findall(r"loss ([\d.]+) -> ([\d.]+)", done.stdout)[0]
+    assert float(last) < 0.6 * float(first)
 
 
 def test_eval_runs_as_a_process(folder: Path) -> None:

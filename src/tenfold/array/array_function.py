@@ -20,6 +20,7 @@ import numpy as np
 
 from tenfold import settings
 from tenfold._native import Array
+from tenfold.core.trace_state import user_stacklevel
 from tenfold.errors import DTypeError, FallbackWarning
 from tenfold.interop.asarray import asarray
 from tenfold.interop.numpy_dispatch import numpy_name, unsupported_function
@@ -96,7 +97,7 @@ def check_fallback(function: Function, method: str = "") -> None:
             f"{name} converts Arrays to ndarrays, which waits: tenfold has no lazy form of it; "
             "tn.options(numpy_fallback='convert') accepts that, 'raise' refuses"
         )
-        warnings.warn(text, FallbackWarning, stacklevel=3)
+        warnings.warn(text, FallbackWarning, stacklevel=user_stacklevel())
 
 
 def array_like(value: Any) -> Any:

@@ -11,7 +11,6 @@ imported at the first call. Where the array API has the method, its form comes f
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import inspect
 import pickle
@@ -83,6 +82,8 @@ def awaited(self: Array) -> Any:
     """`await x`: submit the array, and wait for its values in a thread of the event loop."""
 
     async def wait() -> Array:
+        import asyncio  # whoever awaits has imported it
+
         submit(self)
         await asyncio.get_running_loop().run_in_executor(None, self.wait)
         return self

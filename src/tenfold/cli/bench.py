@@ -1,8 +1,8 @@
-"""`tenfold bench`: measures this machine's limits, and workloads as shares of them.
+"""`tenfold bench`: measures this machine's limits, and where Tenfold pays on it beside NumPy.
 
 Takes only options; prints a report on stdout, as text or with `--json` as one JSON object. All
-workloads are ordinary expressions. The limits are those that kernels of Tenfold reach; the report
-has the measured expression of each.
+workloads are ordinary expressions, for both libraries. The limits are those that kernels of Tenfold
+reach; the report has the measured expression of each.
 
     tenfold bench
     tenfold bench --json
@@ -16,7 +16,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
@@ -38,6 +38,10 @@ MAX_SECONDS = 2.0
 """Limit of seconds of one evaluation; a longer workload is shrunk."""
 SHRINK_FACTOR = 64
 """Ratio of a workload to the smaller one by which its time is estimated."""
+ROUND_SECONDS = 0.002
+"""A round repeats an evaluation that is shorter."""
+PAYING_RATIO = 1.2
+"""As many times as fast as NumPy is where Tenfold pays: less is noise."""
 
 Build = Callable[..., tn.Array]
 BenchInputs = list[tn.Array]
@@ -58,6 +62,8 @@ class BenchWork:
 
     multiply_adds: Callable[[tuple[int, ...]], int] = lambda _: 0
     """From the shape of the first input."""
+    numpy: Callable[..., Any] | None = None
+    """The same for NumPy's arrays, where `build` calls a function."""
 
 
 def vectors(count: int) -> Shapes:
@@ -121,22 +127,50 @@ MEANINGS = {
     "multiply-add float32": f"{POLYNOMIALS} polynomials of degree {DEGREE} at each element",
     "multiply-add float64": f"{POLYNOMIALS} polynomials of degree {DEGREE} at each element",
 }
+
+
+def numpy_softmax(a: Any) -> Any:
+    """Softmax of rows."""
+    powers = np.exp(a - a.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def formula(a: Any, b: Any, c: Any) -> Any:
+    """Three products and two sums."""
+    return 2 * a + 3 * b - c * a
+
+
 WORKS = (
     BenchWork(
         "(a+b)*2+a, float32", lambda a, b: (a + b) * 2 + a, vectors(2), "float32", UNCACHED // 2
     ),
-    BenchWork("2a+3b-ca, float64", lambda a, b, c: 2 * a + 3 * b - c * a, vectors(3), "float64"),
-    BenchWork("exp(a), float32", tn.exp, vectors(1), "float32"),
-    BenchWork("sum((a-b)**2), float64", lambda a, b: tn.sum((a - b) ** 2), vectors(2), "float64"),
-    BenchWork("softmax of rows, float32", lambda a: tn.softmax(a, axis=-1), rows, "float32"),
+    BenchWork("2a+3b-ca, float64", formula, vectors(3), "float64"),
+    *(
+        BenchWork(f"2a+3b-ca of {length:,} elements", formula, vectors(3), "float64", length)
+        for length in (100, 100_000)
+    ),
+    BenchWork("a+b of 10 elements", lambda a, b: a + b, vectors(2), "float64", 10),
+    BenchWork("exp(a), float32", tn.exp, vectors(1), "float32", numpy=np.exp),
+    BenchWork(
+        "sum((a-b)**2), float64", lambda a, b: tn.sum((a - b) ** 2), vectors(2), "float64",
+        numpy=lambda a, b: np.sum((a - b) ** 2),
+    ),
+    BenchWork(
+        "softmax of rows, float32", lambda a: tn.softmax(a, axis=-1), rows, "float32",
+        numpy=numpy_softmax,
+    ),
     BenchWork("a + b.T, float32", lambda a, b: a + b.T, squares, "float32"),
     BenchWork(
         "products of 8x8, float32", tn.matmul, matrix_stacks, "float32", 1 << 20,
-        multiply_adds_of_products,
+        multiply_adds_of_products, np.matmul,
     ),
     BenchWork(
         "product of 1024x1024, float32", tn.matmul, squares, "float32", 1 << 20,
-        multiply_adds_of_products,
+        multiply_adds_of_products, np.matmul,
+    ),
+    BenchWork(
+        "a.T @ a @ b of 1024x1024, float64", lambda a, b: a.T @ a @ b[0], squares, "float64",
+        1 << 20,
     ),
 )  # fmt: skip
 
@@ -152,10 +186,11 @@ WORKS = (
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def bench_command(rounds: int, size_factor: float, as_json: bool) -> None:
-    """Measure the limits of this machine, and works as shares of them.
+    """Measure the limits of this machine, works as shares of them, and where Tenfold pays.
 
     A limit is the best of the rounds: bytes moved, or fused multiply-adds, in a second. The share
-    of a work is the time that the limit allows it by the median of its rounds. Limits of full size
+    of a work is the time that the limit allows it by the median of its rounds. NumPy computes the
+    same works, without compilation; later runs of Tenfold need none either. Limits of full size
     are kept in the user's cache, and explain(analyze=True) shows shares of them.
     """
     with Progress() as progress:
@@ -184,53 +219,71 @@ def save_limits(rates: dict[str, float]) -> None:
 
 def limit(work: BenchWork, rounds: int, factor: float, progress: Progress) -> BenchFacts:
     """Return the best rate of a workload of only memory traffic or only multiply-adds."""
-    seconds, bytes_moved, multiply_adds = measure(work, rounds, factor, progress)
-    amount, unit = (multiply_adds, "multiply-adds/s") if multiply_adds else (bytes_moved, "bytes/s")
-    return {"rate": amount / min(seconds), "unit": unit, "meaning": MEANINGS[work.name]}
+    found = measure(work, rounds, factor, progress)
+    amount, unit = found.bytes_moved, "bytes/s"
+    if found.multiply_adds:
+        amount, unit = found.multiply_adds, "multiply-adds/s"
+    rate = amount / min(found.seconds)
+    return {"rate": rate, "unit": unit, "meaning": MEANINGS[work.name]}
 
 
 def compare(
     work: BenchWork, rates: dict[str, float], rounds: int, factor: float, progress: Progress
 ) -> BenchFacts:
-    """Return the time of a workload, and the share of its binding limit in it."""
-    seconds, bytes_moved, multiplied = measure(work, rounds, factor, progress)
+    """Return the times of a workload by both libraries, and the share of its binding limit."""
+    found = measure(work, rounds, factor, progress)
     arithmetic = f"multiply-add {work.dtype}"
     limit_seconds = {
-        "copy": bytes_moved / rates["copy"],
-        arithmetic: multiplied / rates[arithmetic],
+        "copy": found.bytes_moved / rates["copy"],
+        arithmetic: found.multiply_adds / rates[arithmetic],
     }
     nearest = max(limit_seconds, key=limit_seconds.__getitem__)
-    median = statistics.median(seconds)
+    median = statistics.median(found.seconds)
+    arrays = [*map(np.asarray, found.inputs)]
+    compute = work.numpy or work.build
+    seconds = [mean_seconds(lambda: compute(*arrays), found.repeats) for _ in range(rounds)]
     return {
         "name": work.name,
         "milliseconds": median * 1e3,
-        "bytes": bytes_moved,
-        "multiply_adds": multiplied,
+        "numpy_milliseconds": statistics.median(seconds) * 1e3,
+        "bytes": found.bytes_moved,
+        "multiply_adds": found.multiply_adds,
         "limit": nearest,
         "share": limit_seconds[nearest] / median,
     }
 
 
-def measure(
-    work: BenchWork, rounds: int, factor: float, progress: Progress
-) -> tuple[list[float], int, int]:
-    """Return the seconds of each round, and the bytes moved and multiply-adds of one round."""
+class BenchRounds(NamedTuple):
+    """What the rounds of a workload took and moved."""
+
+    seconds: list[float]
+    """Of one evaluation, in each round."""
+    repeats: int
+    """Evaluations of a round."""
+    inputs: BenchInputs
+    bytes_moved: int
+    multiply_adds: int
+
+
+def measure(work: BenchWork, rounds: int, factor: float, progress: Progress) -> BenchRounds:
+    """Return the rounds of a workload, which is shrunk where it would take too long."""
     progress.stage(f"measuring {work.name}", rounds)
     itemsize = np.dtype(work.dtype).itemsize
     max_elements = available_memory() // (SHARE_OF_MEMORY * itemsize)
-    elements = max(min(int(work.elements * factor), max_elements), SHRINK_FACTOR)
+    elements = max(min(int(work.elements * factor), max_elements), 1)
     small_inputs = bench_inputs(work, elements // SHRINK_FACTOR)
     evaluation_seconds(work, small_inputs)  # compiles
     estimate = evaluation_seconds(work, small_inputs) * SHRINK_FACTOR
     inputs = bench_inputs(work, int(elements * min(MAX_SECONDS / estimate, 1)))
     evaluation_seconds(work, inputs)
+    repeats = max(int(ROUND_SECONDS / evaluation_seconds(work, inputs)), 1)
     seconds = []
     for _ in range(rounds):
-        seconds.append(evaluation_seconds(work, inputs))
+        seconds.append(evaluation_seconds(work, inputs, repeats))
         progress.advance(1)
     arrays = [*inputs, work.build(*inputs)]
     bytes_moved = sum(array.size for array in arrays) * itemsize
-    return seconds, bytes_moved, work.multiply_adds(inputs[0].shape)
+    return BenchRounds(seconds, repeats, inputs, bytes_moved, work.multiply_adds(inputs[0].shape))
 
 
 def bench_inputs(work: BenchWork, elements: int) -> BenchInputs:
@@ -241,11 +294,17 @@ def bench_inputs(work: BenchWork, elements: int) -> BenchInputs:
     return [tn.asarray(random.random(shape, dtype)) for shape in shapes]
 
 
-def evaluation_seconds(work: BenchWork, inputs: Sequence[tn.Array]) -> float:
-    """Return the seconds to build the expression and compute it."""
+def evaluation_seconds(work: BenchWork, inputs: Sequence[tn.Array], repeats: int = 1) -> float:
+    """Return the mean seconds to build the expression and compute it."""
+    return mean_seconds(lambda: work.build(*inputs).wait(), repeats)
+
+
+def mean_seconds(evaluate: Callable[[], object], repeats: int) -> float:
+    """Return the mean seconds of so many calls."""
     begin = time.perf_counter()
-    work.build(*inputs).wait()
-    return time.perf_counter() - begin
+    for _ in range(repeats):
+        evaluate()
+    return (time.perf_counter() - begin) / repeats
 
 
 def lines(report: BenchFacts) -> Iterator[str]:
@@ -256,8 +315,16 @@ def lines(report: BenchFacts) -> Iterator[str]:
         unit = "GB/s" if facts["unit"] == "bytes/s" else "G multiply-adds/s"
         yield f"  {name:21} {facts['rate'] * 1e-9:9.2f} {unit:18} {facts['meaning']}"
     yield click.style("works", bold=True)
+    yield f"  {'':32}{'Tenfold':>12}{'NumPy':>13}{'':10}share of a limit"
+    verdict: dict[bool, list[str]] = {True: [], False: []}
     for facts in report["works"]:
+        ours, theirs = facts["milliseconds"], facts["numpy_milliseconds"]
+        verdict[theirs >= PAYING_RATIO * ours].append(facts["name"])
         yield (
-            f"  {facts['name']:30} {facts['milliseconds']:9.3f} ms "
+            f"  {facts['name']:32}{ours:9.3f} ms{theirs:10.3f} ms{theirs / ours:8.1f}x "
             f"{facts['share']:5.0%} of {facts['limit']}"
         )
+    yield click.style(f"where Tenfold pays here, {PAYING_RATIO}x or more", bold=True)
+    yield f"  it pays: {'; '.join(verdict[True]) or 'nowhere'}"
+    yield f"  NumPy is as good: {'; '.join(verdict[False]) or 'nowhere'}"
+    yield "  a new formula compiles at its first run, in about 50 to 500 ms; see tenfold demo"

@@ -1,8 +1,8 @@
-"""`tenfold demo`: develops a photograph with Tenfold and with plain NumPy, and compares them.
+"""`tenfold demo`: what Tenfold does for formulas, algebra and trees, beside NumPy, in 15 lines.
 
-The photograph ships with the package. Output: a PNG picture, and on stdout its path, the times of
-both libraries, the number of compiled kernels, and the largest difference of the results.
-`--explain` prints the expression and its stages first.
+The photograph ships with the package. Output: a PNG picture, and on stdout the times of both
+libraries for three formulas, what the first runs compiled, what algebra saved, and the loss of a
+network over trees that is trained for a second. `--explain` first prints the stages of the first.
 
     tenfold demo -o astronaut.png
 """
@@ -11,23 +11,25 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import as_file, files
-from itertools import pairwise
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
 import tenfold as tn
-from tenfold.cli import picture
+from tenfold.cli import picture, tree_network
 from tenfold.inspect.progress import Progress
 from tenfold.io.arrays import read_array
 from tenfold.io.file_writing import check_output
 from tenfold.io.png import write_png
 
 REPEATS = 3
+LENGTH, ORDER = 1_000_000, 1_000
+"""Elements of each array of the fused formula; order of the matrix of the algebraic one."""
 SHOWN_STEPS, LINE_WIDTH = 6, 100
 """Lines of each stage, and characters of a line, that are printed; `tn.explain` shows all."""
 SUFFIX = ".png"
@@ -44,9 +46,9 @@ SUFFIX = ".png"
 )
 @click.option("--explain", is_flag=True, help="Also print the expression and its stages.")
 def demo_command(output: str, explain: bool) -> None:
-    """Develop a photograph with one lazy expression.
+    """Compare three formulas with NumPy, and train a network over trees for a second.
 
-    NumPy computes the same formula; the times and the largest difference are printed.
+    The first formula develops a photograph, which is written as a picture.
     """
     if Path(output).suffix.lower() != SUFFIX:
         raise click.UsageError(f"the picture is a PNG file; {output} must end with {SUFFIX}")
@@ -55,19 +57,91 @@ def demo_command(output: str, explain: bool) -> None:
     if explain:
         show_expression(photograph)
     with Progress() as progress:
-        progress.stage("developing with tenfold")
-        tenfold_result, tenfold_seconds, compiled = time_runs(
-            lambda: develop_with_tenfold(photograph)
-        )
-        progress.stage("developing with numpy")
-        numpy_result, numpy_seconds, _ = time_runs(lambda: picture.develop(np, photograph))
-        pixels = picture.to_bytes(np, tenfold_result)
+        rows = []
+        for formula in formulas(photograph):
+            progress.stage(f"computing {formula.title}")
+            rows.append(compare(formula))
+        progress.stage("training a network over trees")
+        trained = tree_network.train()
+        pixels = picture.to_bytes(np, rows[0].result)
         write_png(output, pixels)
+    click.echo(f"{'':43}{'NumPy':>9}{'Tenfold':>12}{'first run of Tenfold':>31}")
+    for row in rows:
+        click.echo(row.text)
+    click.echo(trained)
+    difference = max(row.difference for row in rows)
+    click.echo(f"largest difference from NumPy: {difference:.1g} of the largest value")
+    click.echo("kernels of a first run are kept on disk: tenfold cache")
     click.echo(f"picture: {output}, {pixels.shape[1]} by {pixels.shape[0]} pixels")
-    report(tenfold_result, numpy_result, tenfold_seconds, numpy_seconds)
-    click.echo(f"first run of tenfold: {compiled}; later runs replay them")
+    click.echo("where it pays on this machine: tenfold bench")
     if not explain:
         click.echo("steps: tenfold demo --explain")
+
+
+class DemoFormula(NamedTuple):
+    """A formula for both libraries, and its arrays."""
+
+    title: str
+    compute: Callable[..., Any]
+    """Of a namespace and the arrays."""
+    arrays: Sequence[NDArray[np.generic]]
+    multiply_adds: int = 0
+    """Of the formula as it is written."""
+
+
+def formulas(photograph: NDArray[np.generic]) -> list[DemoFormula]:
+    """Return the compared formulas: many steps, a fused one, one for algebra."""
+    random = np.random.default_rng(0)
+    a, b, c = random.random((3, LENGTH))
+    h, v = random.random((ORDER, ORDER)), random.random(ORDER)
+    return [
+        DemoFormula("photograph: sharpened, toned, brightened", picture.develop, [photograph]),
+        DemoFormula(
+            "sin(a)**2 + cos(b)**2 + exp(-c), 1 million",
+            lambda xp, a, b, c: xp.sin(a) ** 2 + xp.cos(b) ** 2 + xp.exp(-c),
+            [a, b, c],
+        ),
+        DemoFormula(
+            f"H.T @ H @ v, order {ORDER:,}",
+            lambda _, h, v: h.T @ h @ v,
+            [h, v],
+            ORDER**3 + ORDER**2,
+        ),
+    ]
+
+
+class DemoRow(NamedTuple):
+    """The lines of a formula, its result, and its largest difference from NumPy."""
+
+    text: str
+    result: NDArray[np.generic]
+    difference: float
+    """As a share of the largest value."""
+
+
+def compare(formula: DemoFormula) -> DemoRow:
+    """Compute a formula by both libraries: the first run of Tenfold, and the best of some more."""
+    lazy = [*map(tn.asarray, formula.arrays)]
+    with tn.profile() as p:
+        result, first = timed(lambda: formula.compute(tn, *lazy))
+    ours = min(timed(lambda: formula.compute(tn, *lazy))[1] for _ in range(REPEATS))
+    runs = [timed(lambda: formula.compute(np, *formula.arrays)) for _ in range(REPEATS)]
+    expected, theirs = runs[0][0], min(seconds for _, seconds in runs)
+    text = (
+        f"{formula.title:43}{theirs * 1e3:6.1f} ms{ours * 1e3:9.2f} ms{theirs / ours:7.1f}x"
+        f"{first * 1e3:8.0f} ms, {compiled_text(p)}"
+    )
+    if formula.multiply_adds:
+        saved = 1 - p.multiply_adds / formula.multiply_adds
+        text += f"\n  {saved:.1%} of {formula.multiply_adds:,} multiply-adds saved, by their order"
+    difference = float(np.max(np.abs(result - expected)) / np.max(np.abs(expected)))
+    return DemoRow(text, result, difference)
+
+
+def timed(work: Callable[[], Any]) -> tuple[NDArray[Any], float]:
+    """Return the values of an expression, and the seconds to make and compute it."""
+    begin = time.perf_counter()
+    return np.asarray(work()), time.perf_counter() - begin
 
 
 def show_expression(photograph: NDArray[np.generic]) -> None:
@@ -83,11 +157,6 @@ def read_photograph() -> NDArray[np.generic]:
     """Return the photograph, uint8 (512, 512, 3); the package may be in a zip file."""
     with as_file(files("tenfold") / "data" / "astronaut.npz") as path:
         return read_array(str(path))
-
-
-def develop_with_tenfold(photograph: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Develop the photograph with Tenfold, from importing the pixels to exporting the result."""
-    return np.asarray(picture.develop(tn, tn.asarray(photograph)))
 
 
 def source() -> str:
@@ -113,41 +182,6 @@ def shorten(text: str) -> str:
     return "\n".join(output).rstrip()
 
 
-def time_runs(
-    work: Callable[[], NDArray[np.generic]],
-) -> tuple[NDArray[np.generic], list[float], str]:
-    """Return the result, the seconds of the first and each later run, and the compiled kernels."""
-    marks = [time.perf_counter()]
-    with tn.profile() as p:
-        result = work()
-    marks.append(time.perf_counter())
-    for _ in range(REPEATS):
-        work()
-        marks.append(time.perf_counter())
-    return result, [end - begin for begin, end in pairwise(marks)], compiled_text(p)
-
-
 def compiled_text(p: tn.Profile) -> str:
-    """Return the number of kernels of a run, and of compiled ones, as text."""
-    kernels = f"{p.kernels} kernel{'s' * (p.kernels != 1)}"
-    if not p.compiles:
-        return f"{kernels}, none compiled: the disk cache has them"
-    return f"{kernels}, {p.compiles} compiled by LLVM"
-
-
-def report(
-    tenfold_result: NDArray[np.generic],
-    numpy_result: NDArray[np.generic],
-    tenfold_seconds: list[float],
-    numpy_seconds: list[float],
-) -> None:
-    """Print the times and the largest difference of the results."""
-    for name, seconds in (("tenfold", tenfold_seconds), ("numpy", numpy_seconds)):
-        first, best = seconds[0] * 1e3, min(seconds[1:]) * 1e3
-        click.echo(f"{name:8} first {first:8.1f} ms, best of {REPEATS} more {best:8.1f} ms")
-    results = (tenfold_result, numpy_result)
-    tenfold_levels, numpy_levels = (picture.to_bytes(np, x).astype(int) for x in results)
-    signed = tenfold_result - numpy_result  # type: ignore[operator]  # floats
-    difference = float(np.max(np.abs(signed)))
-    levels = int(np.max(np.abs(tenfold_levels - numpy_levels)))
-    click.echo(f"largest difference: {difference:.2g} of 1, and {levels} of 255 levels")
+    """Return what a run compiled, as text."""
+    return f"{p.compiles} compiled" if p.compiles else "kernels from the disk"

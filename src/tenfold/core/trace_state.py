@@ -7,11 +7,30 @@ function can be run with values instead.
 from __future__ import annotations
 
 import os
+import sys
+import traceback
 from contextvars import ContextVar
 from pathlib import Path
 
 PACKAGE_FOLDER = f"{Path(__file__).parents[1]}{os.sep}"
 """The folder of our own frames: the lines of users are outside of it."""
+
+
+def user_stacklevel() -> int:
+    """Return the `stacklevel` with which a warning of the caller names the user's line."""
+    frame, level = sys._getframe(1).f_back, 2
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE_FOLDER):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def line_of(error: BaseException) -> str:
+    """Return the innermost line outside of tenfold that an error went through."""
+    line = ""
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if not frame.f_code.co_filename.startswith(PACKAGE_FOLDER):
+            line = f"{frame.f_code.co_filename}:{number}"
+    return line
 
 
 class TraceState:

@@ -13,7 +13,6 @@ Takes operators and their inputs, returns Handles of future values. The schedule
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import os
 import sys
@@ -180,6 +179,8 @@ def awaitable(handle: Handle) -> Generator[Any, None, Any]:
 
 
 async def _await_handle(handle: Handle) -> Any:
+    import asyncio  # whoever awaits has imported it
+
     loop = asyncio.get_running_loop()
     future = loop.create_future()
 

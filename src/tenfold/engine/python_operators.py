@@ -13,7 +13,6 @@ value, `(None, value)` if the value is a tuple, or `(exception,)`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError
 from enum import IntEnum
 from functools import partial
 from typing import Any
@@ -175,6 +174,8 @@ def _pairwise_sum(add: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
 def error_for_waiter(error: BaseException | None, name: str, file: str, line: int) -> BaseException:
     """Return the exception that a waiter raises for a failure; None means cancelled."""
     if error is None:
+        from concurrent.futures import CancelledError  # imported only for errors
+
         return CancelledError(f"{name}: it was cancelled, or an operator that it needs")
     push_location = f"pushed at {file}:{line}" if file else "pushed"
     try:

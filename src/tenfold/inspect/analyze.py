@@ -39,6 +39,8 @@ class ExpectedStep(NamedTuple):
     multiply_adds: int = 0
     dtype: str = ""
     """Of the multiply-adds."""
+    line: str = ""
+    """Where its last operation was written, if that is known."""
 
 
 class AnalyzedRun(NamedTuple):
@@ -72,6 +74,10 @@ def measured_text(arrays: Sequence[Array], run: AnalyzedRun) -> str:
     total = sum(event.end - event.begin for _, event in steps)
     head = f"measured: {in_time(total)} in {count_text(len(steps), 'step')}{compiled}"
     lines = [f"  {step.number}. {_line(step, event, rates)}" for step, event in steps]
+    if steps and not any(step.line for step, _ in steps):
+        lines.append(
+            "  write the formula under tn.options(lines=True) to see the line of each step"
+        )
     if steps and not rates:
         lines.append("  run `tenfold bench` once to see the share of this machine's limit")
     return "\n".join([head, *shortened(lines)])
@@ -96,7 +102,12 @@ def _expected_steps(snapshot: Snapshot) -> list[ExpectedStep]:
     if not snapshot.has_schedule:
         return [_operation_step(graph, n, i) for n, i in enumerate(operations_of(graph), 1)]
     return [
-        ExpectedStep(number, step.names, required_bytes(snapshot.plan, step.launch))
+        ExpectedStep(
+            number,
+            step.names,
+            required_bytes(snapshot.plan, step.launch),
+            line=_user_line(graph, snapshot.plan.items[step.results[-1].item].position),
+        )
         if step.launch
         else _operation_step(graph, number, step.position)
         for number, step in enumerate(snapshot.plan.steps, 1)
@@ -107,7 +118,14 @@ def _expected_steps(snapshot: Snapshot) -> list[ExpectedStep]:
 def _operation_step(graph: Graph, number: int, position: int) -> ExpectedStep:
     node, work = graph.nodes[position], graph.multiply_adds(position)
     dtype = str(node.type.dtype)
-    return ExpectedStep(number, (node.name,), unfused_traffic(graph, position), work, dtype)
+    traffic, line = unfused_traffic(graph, position), _user_line(graph, position)
+    return ExpectedStep(number, (node.name,), traffic, work, dtype, line)
+
+
+def _user_line(graph: Graph, position: int) -> str:
+    """Return the file and line where an operation was written; nothing where it is unknown."""
+    origin = graph.nodes[position].origin
+    return "" if origin is None else f"{origin[0]}:{origin[1]}"
 
 
 def _compile_kernels(snapshot: Snapshot) -> str:
@@ -144,7 +162,8 @@ def _line(step: ExpectedStep, event: TimelineEvent, rates: dict[str, float]) -> 
         rate = _rate("GFLOP/s", 2 * step.multiply_adds, nanoseconds, limit and 2 * limit)
     else:
         rate = _rate("GB/s", step.nbytes, nanoseconds, rates.get("copy"))
-    return f"{operations(step.names, '+')}: {in_time(nanoseconds)}, {rate}"
+    place = f", at {step.line}" if step.line else ""
+    return f"{operations(step.names, '+')}: {in_time(nanoseconds)}, {rate}{place}"
 
 
 def _rate(unit: str, amount: int, nanoseconds: int, limit: float | None) -> str:

@@ -10,9 +10,7 @@ True
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,11 +25,15 @@ def limits_file() -> Path:
 
 def _machine() -> list[object]:
     """The machine and the threads for which limits are valid."""
+    import platform
+
     return [platform.node(), platform.machine(), os.cpu_count(), get("threads")]
 
 
 def measured_rates() -> dict[str, float]:
     """Return the rates measured on this machine, each in units per second; empty where none are."""
+    import json  # costs milliseconds, and only `explain` and `tenfold bench` need it
+
     try:
         stored = json.loads(limits_file().read_text(encoding="utf-8"))
         rates = {str(name): float(rate) for name, rate in stored["rates"].items()}
@@ -43,6 +45,8 @@ def measured_rates() -> dict[str, float]:
 
 def store_rates(rates: Mapping[str, float]) -> Path:
     """Store rates for later processes. Raises OSError where the file cannot be written."""
+    import json
+
     path = limits_file()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")

@@ -26,7 +26,7 @@ from tenfold.rewrite.driver import RewriteReport
 from tenfold.runtime.device import DEVICES
 from tenfold.runtime.graph_chunks import chunk_length, device_parts, is_divided
 from tenfold.schedule.schedule_ir import Schedule
-from tenfold.settings import get
+from tenfold.settings import get, override
 
 
 class Snapshot:
@@ -63,7 +63,10 @@ class Snapshot:
         """The graph after the enabled rewrite rules, and their report."""
         if self.unrewritten_because:
             return self.graph, RewriteReport()
-        return rule_registry.optimise_graph(self.graph, describe=True)
+        # What rules make has the lines of what it replaces, where all of that has lines.
+        lines = all(node.origin or not node.pending for node in self.graph.nodes)
+        with override(lines=lines):
+            return rule_registry.optimise_graph(self.graph, describe=True)
 
     @property
     def optimised(self) -> Graph:

@@ -13,7 +13,6 @@ an array, and hand on one of the other library.
 from __future__ import annotations
 
 import importlib
-import multiprocessing
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -224,6 +223,8 @@ def compute_result(result: Any) -> Any:
 
 def _runs_beside_others() -> bool:
     """Whether this is a thread or process of several; not if the user has set their number."""
+    import multiprocessing  # a worker of Dask has imported it
+
     is_worker = (
         threading.current_thread() is not threading.main_thread()
         or multiprocessing.parent_process() is not None

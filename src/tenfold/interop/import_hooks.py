@@ -14,7 +14,6 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -28,7 +27,7 @@ REGISTRARS: dict[str, Callable[[ModuleType], None]] = {
 """By the module of another library: what registers Arrays after its import."""
 
 
-class _AfterImport(MetaPathFinder):
+class _AfterImport:
     """Calls the registrars after the imports of their modules."""
 
     def find_spec(

@@ -10,7 +10,6 @@ Source of the method: Li 2005, "An overview of SuperLU", ACM TOMS 31(3).
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -43,6 +42,8 @@ def _rule(types: tuple[Type, ...]) -> Inferred:
 
 def _factor(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Any:
     """Return the LU factor of a matrix with these elements, computed or kept."""
+    import hashlib  # imported only where it is used, as SciPy
+
     from scipy.sparse import csc_array
     from scipy.sparse.linalg import splu
 

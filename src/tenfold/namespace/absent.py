@@ -10,7 +10,6 @@ module 'tenfold' has no attribute 'cumsum'; write tn.cumulative_sum(x, axis=...)
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType, ModuleType
@@ -85,6 +84,8 @@ def _in_numpy(module: ModuleType, name: str) -> tuple[Any, Operation[...] | None
 
 
 def _close(name: str, names: Iterable[str]) -> list[str]:
+    import difflib  # imported only for errors
+
     return difflib.get_close_matches(name, names, n=2, cutoff=0.75)
 
 

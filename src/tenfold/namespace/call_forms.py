@@ -12,7 +12,6 @@ give the shape as one tuple, as in (2, -1)
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from inspect import Parameter
 from typing import Any
@@ -93,6 +92,8 @@ def _unknown(operation: Operation[...], name: str) -> str:
     tenfold_name = NAMES.get(name, "")
     if tenfold_name in parameters:
         return f"write {tenfold_name}="
+    import difflib  # imported only for errors
+
     matches = difflib.get_close_matches(name, parameters, n=1, cutoff=0.7)
     if matches:
         return f"did you mean {matches[0]}=?"

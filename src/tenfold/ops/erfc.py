@@ -18,13 +18,15 @@ are positive, and everything but the exponential carries its rounding error alon
 
 from __future__ import annotations
 
-from decimal import Decimal, localcontext
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tenfold.ops.fused import FloatPair, two_product, two_sum
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 INVERSE_STEP = 13
 """2 pi / h; also the number of terms: the next one is below 1e-18 of the first."""
@@ -34,7 +36,7 @@ CUTOFF = 30.0
 """Beyond, and long before, the result is 0."""
 LOG2_AND_ERROR = (0.6931471805599453, 2.3190468138462996e-17)
 """The natural logarithm of 2, and its rounding error."""
-PI = Decimal("3.14159265358979323846264338327950288419716939937511")
+PI_DIGITS = "3.14159265358979323846264338327950288419716939937511"
 
 
 def erfc_reference(x: np.ndarray) -> np.ndarray:
@@ -68,9 +70,12 @@ def _integral(square: np.ndarray, error: np.ndarray) -> FloatPair:
 @cache
 def _terms() -> tuple[tuple[np.ndarray, ...], ...]:
     """Return t**2 and 2 h exp(-t**2) / pi of every node, the last first, and their errors."""
+    from decimal import Decimal, localcontext  # imported only where it is used
+
     with localcontext() as context:
         context.prec = 40
-        nodes = [((n + Decimal("0.5")) * 2 * PI / INVERSE_STEP) ** 2 for n in range(INVERSE_STEP)]
+        pi = Decimal(PI_DIGITS)
+        nodes = [((n + Decimal("0.5")) * 2 * pi / INVERSE_STEP) ** 2 for n in range(INVERSE_STEP)]
         return tuple(
             (*_split(node), *_split(4 * (-node).exp() / INVERSE_STEP)) for node in reversed(nodes)
         )
@@ -78,7 +83,7 @@ def _terms() -> tuple[tuple[np.ndarray, ...], ...]:
 
 def _split(number: Decimal) -> FloatPair:
     rounded = float(number)
-    return np.asarray(rounded), np.asarray(float(number - Decimal(rounded)))
+    return np.asarray(rounded), np.asarray(float(number - type(number)(rounded)))
 
 
 def _exponential(square: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray, Any]:

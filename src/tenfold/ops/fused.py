@@ -15,8 +15,6 @@ True
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 
 from tenfold._native import Array
@@ -110,6 +108,8 @@ def _fma_by_exact_terms(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarr
 
 def _fma_by_fractions(x: float, y: float, z: float) -> float:
     """Python's rational numbers are exact, and become floats with one rounding."""
+    from fractions import Fraction  # imported only where it is used
+
     exact = Fraction(x) * Fraction(y) + Fraction(z)
     try:
         return float(exact)

@@ -23,6 +23,7 @@ from tenfold.core.graph import Graph
 from tenfold.core.interpreter import interpret, rebuild_with_origin
 from tenfold.core.op import Op
 from tenfold.core.pytree import TreeDef, flatten
+from tenfold.core.trace_state import line_of
 from tenfold.dtypes import canonical
 from tenfold.errors import ShapeError
 from tenfold.interop.asarray import asarray
@@ -34,7 +35,6 @@ from tenfold.settings import checked_device, override
 from tenfold.transforms.loop_carry import checked_callable
 from tenfold.transforms.tracer import (
     NeedsValues,
-    line_of,
     needs_values_error,
     trace_function,
 )

@@ -26,7 +26,7 @@ from tenfold.core.cast_values import cast_values
 from tenfold.core.graph import Graph
 from tenfold.core.interpreter import interpret
 from tenfold.core.op import Kind, Op
-from tenfold.core.trace_state import note_wait
+from tenfold.core.trace_state import line_of, note_wait
 from tenfold.dtypes import kind_of
 from tenfold.errors import ExplainedError, RunError, UnsupportedError, raise_if_failed
 from tenfold.runtime import interruptible, timeline
@@ -303,7 +303,9 @@ def _error_of(node: Node | ReferenceCall, error: Exception) -> Exception:
     ):
         remedy = f"\n  remedy: {node.op.semantics.remedy}" if node.op.semantics.remedy else ""
         return documented(f"{node.name}: {text}{_source_line(node)}{remedy}")
-    return RunError(node.name, f"{type(error).__name__}: {text}{_source_line(node)}")
+    raised_at = line_of(error) if node.op.semantics.opaque else ""
+    place = f" (raised at {raised_at})" if raised_at else _source_line(node)
+    return RunError(node.name, f"{type(error).__name__}: {text}{place}")
 
 
 declare(Reference())

@@ -5,7 +5,7 @@ it the system would end the process, once the pages of a result are written.
 
 >>> import tenfold as tn
 >>> refusal_of([_native.node_of(tn.ones((1 << 30, 1 << 15)))]).args[0].partition(",")[0]
-'full: the results have 281'
+'full: the results have 262'
 """
 
 from __future__ import annotations
@@ -43,8 +43,13 @@ def results_refusal(operation: str, num_bytes: int) -> MemoryError | None:
     free = available_memory() + _native.pool_bytes()[0]
     if num_bytes <= free:
         return None
-    rule = f"the results have {num_bytes:,} bytes, and {free:,} bytes of memory are free"
+    rule = f"the results have {_size_text(num_bytes)}, and {_size_text(free)} of memory are free"
     return MemoryError(message(operation, rule, remedy=RESULTS_REMEDY))
+
+
+def _size_text(num_bytes: int) -> str:
+    gibibytes = num_bytes / (1 << 30)
+    return f"{gibibytes:,.1f} GiB" if gibibytes >= 1 else f"{num_bytes:,} bytes"
 
 
 def _new_bytes(node: Node) -> int:

@@ -35,7 +35,7 @@ from tenfold.caches import LruCache
 from tenfold.core.callable_signature import exact_signature, name_of
 from tenfold.core.op import Op
 from tenfold.core.pytree import TreeDef, flatten, flatten_one_level
-from tenfold.core.trace_state import TRACE
+from tenfold.core.trace_state import TRACE, line_of, user_stacklevel
 from tenfold.errors import (
     FallbackWarning,
     RunError,
@@ -50,7 +50,6 @@ from tenfold.transforms.trace_cache import CachedTrace, TraceCache, signature_ke
 from tenfold.transforms.tracer import (
     CONTROL_REMEDY,
     NeedsValues,
-    line_of,
     needs_values_error,
     trace_function,
 )
@@ -346,7 +345,7 @@ class Function:
             f"{self.name} runs untraced: {place} asks for a value of an array; "
             "choose with tn.where or tn.cond, repeat with tn.while_loop, or leave out @tn.function"
         )
-        warnings.warn(text, FallbackWarning, stacklevel=4)
+        warnings.warn(text, FallbackWarning, stacklevel=user_stacklevel())
 
     def _call_untraced(self, leaves: list[Any], structure: TreeDef) -> Any:
         """Run the Python function on copies of the Arrays, which it may assign to."""

@@ -28,7 +28,7 @@ from tenfold.core.callable_signature import name_of
 from tenfold.core.interpreter import rebuild_with_origin
 from tenfold.core.op import exact_params
 from tenfold.core.pytree import TreeDef, flatten
-from tenfold.core.trace_state import note_wait
+from tenfold.core.trace_state import line_of, note_wait
 from tenfold.settings import get
 from tenfold.transforms.call_op import Callee, interned_callee
 from tenfold.transforms.closure_capture import are_same, bindings, contains_array
@@ -37,7 +37,6 @@ from tenfold.transforms.tracer import (
     CONTROL_REMEDY,
     NeedsValues,
     TracedFunction,
-    line_of,
     mutation_error,
     needs_values_error,
     trace_function,

@@ -23,7 +23,6 @@ tenfold.errors.UnsupportedError: tn.vmap: <doctest ...>:2 asks for a value, and 
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +36,7 @@ from tenfold.core.graph import Graph
 from tenfold.core.interpreter import NodeRule, interpret, rebuild, rebuild_with_origin
 from tenfold.core.pytree import TreeDef, flatten
 from tenfold.core.subgraph import Subgraph
-from tenfold.core.trace_state import PACKAGE_FOLDER, TRACE, TraceState
+from tenfold.core.trace_state import TRACE, TraceState, line_of
 from tenfold.errors import ExplainedError, RunError, UnsupportedError, message
 from tenfold.interop.asarray import asarray
 from tenfold.runtime.reference import TRACED
@@ -130,15 +129,6 @@ def needs_values_error(
     if isinstance(cause, ExplainedError) and cause.rule not in ("", TRACED):
         rule, remedy = f"{location}: {cause.rule}", cause.remedy
     return UnsupportedError(operation, rule, remedy=remedy)
-
-
-def line_of(error: BaseException) -> str:
-    """Return the innermost line outside of tenfold that an error went through."""
-    line = ""
-    for frame, number in traceback.walk_tb(error.__traceback__):
-        if not frame.f_code.co_filename.startswith(PACKAGE_FOLDER):
-            line = f"{frame.f_code.co_filename}:{number}"
-    return line
 
 
 @dataclass(frozen=True, slots=True)
