@@ -168,7 +168,7 @@ def test_error_for_a_missing_name_names_what_exists(owner: str) -> None:
         (tn, "percentile", "use tenfold.numpy.percentile"),
         (tn, "logspace", "use tenfold.numpy.logspace"),
         (tn, "ndarray", "use tenfold.numpy.ndarray"),
-        (tn, "void", "import one field: tn.asarray(records['name'])"),
+        (tn, "void", "use tenfold.numpy.void"),
         (tn, "trapz", "use tenfold.numpy.trapezoid"),
         (ours, "trapz", "use tenfold.numpy.trapezoid"),
         (ours, "percentil", "did you mean tenfold.numpy.percentile or"),
@@ -236,7 +236,7 @@ def test_absent_name_of_numpy_is_absent_in_both_namespaces() -> None:
         for row in ROWS
         if row.snippet.startswith("tenfold.numpy.") and row.name[1:4] != "rng"
     ]
-    assert len(listed) > 40
+    assert len(listed) > 25
     main = {*tn.__all__, *(f"random.{name}" for name in tn.random.__all__)}
     main.remove("__array_namespace_info__")  # it is of the standard's names alone
     assert [name for name in listed if has(ours, name.split(".")) or name in main] == []

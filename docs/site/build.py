@@ -43,9 +43,9 @@ NAVIGATION = (
         "numpy-users",
         "NumPy users",
         "For formulas on large arrays: first steps, changes from NumPy, recipes, speed.",
-        "docs/quickstart docs/numpy docs/numpy-names docs/absent docs/how-to/README docs/limits "
-        "docs/explain docs/performance-guide docs/algebra docs/storage docs/random docs/fft "
-        "docs/compared docs/performance docs/settings docs/cache",
+        "docs/quickstart docs/numpy docs/numpy-names docs/numpy-suite docs/absent "
+        "docs/how-to/README docs/limits docs/explain docs/performance-guide docs/algebra "
+        "docs/storage docs/random docs/fft docs/compared docs/performance docs/settings docs/cache",
     ),
     Reader(
         "irregular-work",

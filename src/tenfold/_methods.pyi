@@ -88,7 +88,7 @@ class Methods:
     def argsort(self, axis: int | None = ..., kind: Any = ..., order: Any = ..., *, stable: Any = ..., descending: builtins.bool | None = ...) -> Array:
         """Return the positions that sort `x` along `axis`: the shape of `x`, int64."""
 
-    def astype(self, dtype: Any, order: str = ..., casting: str = ..., subok: builtins.bool = ..., copy: builtins.bool = ..., *, device: str | None = ...) -> Array:
+    def astype(self, dtype: Any, order: str = ..., casting: str = ..., subok: builtins.bool = ..., copy: builtins.bool = ..., *, device: str | None = ...) -> Any:
         """Return `x` in another dtype: shape (...), the dtype named."""
 
     def byteswap(self, inplace: builtins.bool = ...) -> Array:
@@ -118,6 +118,10 @@ class Methods:
     def cumsum(self, axis: int | None = ..., dtype: Any = ..., out: Any = ...) -> Any:
         """Return running sums along `axis`, or of the flattened array."""
 
+    @property
+    def data(self) -> Any:
+        """The memory of the values, read-only; waits."""
+
     def diagonal(self, offset: int = ..., axis1: int = ..., axis2: int = ...) -> Array:
         """Return the elements whose indices on two axes differ by `offset`."""
 
@@ -135,6 +139,10 @@ class Methods:
 
     def fill(self, value: Any) -> None:
         """Write a number into every element, cast to the dtype."""
+
+    @property
+    def flags(self) -> Any:
+        """The flags of the values as they are exported; an Array takes writes always."""
 
     @property
     def flat(self) -> Array:
@@ -223,6 +231,9 @@ class Methods:
 
     def searchsorted(self, v: Any, side: str = ..., sorter: Any = ...) -> Array:
         """Return where each element of `x2` goes in `x1`, (n,), so that it stays sorted: int64 0 to n."""
+
+    def setflags(self, write: Any = ..., align: Any = ..., uic: Any = ...) -> None:
+        """Refuse other flags than those that the array has."""
 
     def sort(self, axis: int = ..., kind: Any = ..., order: Any = ..., *, stable: Any = ..., descending: builtins.bool | None = ...) -> None:
         """Sort along `axis` in place."""

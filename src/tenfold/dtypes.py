@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from tenfold import _native
-from tenfold.errors import DTypeError
+from tenfold.errors import DTypeError, ForeignDTypeError
 
 # Table.
 DTYPES: dict[str, np.dtype] = {
@@ -83,7 +83,7 @@ def canonical(dtype: object, operation: str = "dtype") -> np.dtype:
     for candidate in DTYPES.values():
         if native is not None and native == candidate:
             return candidate
-    raise DTypeError(
+    raise ForeignDTypeError(
         operation,
         f"dtype {dtype!r} is none of {', '.join(DTYPES)}",
         remedy="convert the data to one of these first",

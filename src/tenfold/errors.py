@@ -91,12 +91,20 @@ class AxisError(ShapeError, np.exceptions.AxisError):
     """An axis that the array does not have: a ShapeError that is NumPy's AxisError too."""
 
 
+class IntegerError(ShapeError, TypeError):
+    """A shape, an axis or a count that is not an int: a ShapeError that is a TypeError too."""
+
+
 class MatrixError(ShapeError, np.linalg.LinAlgError):
     """A shape that is none of (square) matrices: a ShapeError that is NumPy's LinAlgError too."""
 
 
 class DTypeError(ExplainedError, TypeError):
     """Dtypes that do not fit, or that tenfold does not have."""
+
+
+class ForeignDTypeError(DTypeError):
+    """Elements that tenfold does not hold: text, objects, dates, records, wider floats."""
 
 
 class DeviceError(ExplainedError, ValueError):

@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 
 import tenfold as tn
-from tenfold.errors import DeviceError, DTypeError, RunError, ShapeError, UnsupportedError
+from tenfold.errors import (
+    DeviceError,
+    DTypeError,
+    ForeignDTypeError,
+    RunError,
+    ShapeError,
+    UnsupportedError,
+)
 
 from .error_table import wrong, wrong_values
 
@@ -99,12 +106,12 @@ def a_property_that_does_not_exist() -> None:
 
 @wrong(
     AttributeError,
-    "'tenfold.Array' object has no attribute 'setflags'; use np.asarray(x).setflags, which waits",
+    "'tenfold.Array' object has no attribute 'setfield'; write x[...] = value",
     operands=0,
     remedy=False,
 )
 def a_method_that_numpy_alone_has() -> None:
-    tn.zeros(3).setflags(write=False)
+    tn.zeros(3).setfield(1, "f8")
 
 
 @wrong(
@@ -428,7 +435,7 @@ def sharing_bytes_in_another_order() -> None:
 
 
 @wrong(
-    DTypeError,
+    ForeignDTypeError,
     "asarray: object is not an array or a number",
     operands=0,
 )
@@ -437,7 +444,7 @@ def an_object_that_is_no_buffer() -> None:
 
 
 @wrong(
-    DTypeError,
+    ForeignDTypeError,
     "asarray: c_void_p_Array_2 has elements that are not numbers: '<P' is not a valid PEP "
     "3118 buffer format string",
     operands=0,

@@ -10,7 +10,7 @@ import datetime
 import numpy as np
 
 import tenfold as tn
-from tenfold.errors import DTypeError, RunError
+from tenfold.errors import DTypeError, ForeignDTypeError, RunError
 
 from .error_table import wrong, wrong_values
 
@@ -211,7 +211,7 @@ def filling_reals_with_a_complex_number() -> None:
 
 
 @wrong(
-    DTypeError,
+    ForeignDTypeError,
     "zeros: dtype 'float8' is none of bool, int8, int16, int32, int64, uint8, uint16, "
     "uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128",
     operands=0,
@@ -221,7 +221,7 @@ def a_dtype_that_does_not_exist() -> None:
 
 
 @wrong(
-    DTypeError,
+    ForeignDTypeError,
     "astype: dtype <class 'numpy.longdouble'> is none of bool, int8, int16, int32, int64,"
     " uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, "
     "complex128",
@@ -231,7 +231,7 @@ def a_dtype_of_numpy_that_is_not_here() -> None:
 
 
 @wrong(
-    DTypeError,
+    ForeignDTypeError,
     "asarray: dtype <U1 holds text; the dtypes are bool, int8, int16, int32, int64, "
     "uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, "
     "complex128",
@@ -242,7 +242,7 @@ def an_array_of_text() -> None:
 
 
 @wrong(
-    DTypeError,
+    ForeignDTypeError,
     "asarray: dtype |S2 holds text; the dtypes are bool, int8, int16, int32, int64, "
     "uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, "
     "complex128",
@@ -253,7 +253,7 @@ def an_array_of_bytes() -> None:
 
 
 @wrong(
-    DTypeError,
+    ForeignDTypeError,
     "asarray: dtype object holds Python objects; the dtypes are bool, int8, int16, int32,"
     " int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, "
     "complex64, complex128",
@@ -264,7 +264,7 @@ def an_array_of_objects() -> None:
 
 
 @wrong(
-    DTypeError,
+    ForeignDTypeError,
     "asarray: dtype datetime64[D] holds dates; the dtypes are bool, int8, int16, int32, "
     "int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, "
     "complex64, complex128",
@@ -275,7 +275,7 @@ def an_array_of_dates() -> None:
 
 
 @wrong(
-    DTypeError,
+    ForeignDTypeError,
     "asarray: dtype [('x', '<f8')] holds records; the dtypes are bool, int8, int16, "
     "int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, "
     "complex64, complex128",
@@ -286,7 +286,7 @@ def an_array_of_records() -> None:
 
 
 @wrong(
-    DTypeError,
+    ForeignDTypeError,
     "asarray: a masked array would lose its mask",
     operands=0,
 )
@@ -295,7 +295,7 @@ def a_masked_array() -> None:
 
 
 @wrong(
-    DTypeError,
+    ForeignDTypeError,
     "asarray: date is not an array or a number",
     operands=0,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 import tenfold as tn
-from tenfold.errors import DeviceError, DTypeError, ShapeError
+from tenfold.errors import DeviceError, DTypeError, ForeignDTypeError, ShapeError
 
 from .error_table import wrong
 
@@ -308,7 +308,7 @@ def einsum_a_list_as_an_operand() -> None:
 
 
 @wrong(
-    DTypeError,
+    ForeignDTypeError,
     "einsum: dtype object holds Python objects; the dtypes are bool, int8, int16, int32, "
     "int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, "
     "complex128",

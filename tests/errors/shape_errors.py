@@ -6,7 +6,7 @@ Table.
 from __future__ import annotations
 
 import tenfold as tn
-from tenfold.errors import AxisError, MatrixError, ShapeError
+from tenfold.errors import AxisError, IntegerError, MatrixError, ShapeError
 
 from .error_table import wrong
 
@@ -170,7 +170,7 @@ def a_shape_with_a_negative_length() -> None:
 
 
 @wrong(
-    ShapeError,
+    IntegerError,
     "zeros: shape (2.0, 3.0) is not an int or a sequence of ints",
     operands=0,
 )
@@ -237,7 +237,7 @@ def an_axis_named_twice_from_both_ends() -> None:
 
 
 @wrong(
-    ShapeError,
+    IntegerError,
     "sum: axis 1.0 is not an int",
 )
 def an_axis_that_is_no_int() -> None:
@@ -245,7 +245,7 @@ def an_axis_that_is_no_int() -> None:
 
 
 @wrong(
-    ShapeError,
+    IntegerError,
     "argmax: axis (0, 1) is not an int: a position is counted along one axis",
 )
 def several_axes_where_one_is_meant() -> None:
@@ -547,7 +547,7 @@ def factoring_a_vector() -> None:
     tn.linalg.lu(tn.zeros(3))
 
 
-@wrong(ShapeError, "matrix_power: power 0.5 is not an int")
+@wrong(IntegerError, "matrix_power: power 0.5 is not an int")
 def the_root_of_a_matrix() -> None:
     tn.linalg.matrix_power(tn.zeros((2, 2)), 0.5)  # type: ignore[arg-type]
 
@@ -691,12 +691,12 @@ def cropping_from_a_number() -> None:
     tn.crop(tn.zeros((2, 3)), (1, 1), start=1)
 
 
-@wrong(ShapeError, "diff: n 1.5 is not an int", operands=1)
+@wrong(IntegerError, "diff: n 1.5 is not an int", operands=1)
 def taking_one_and_a_half_differences() -> None:
     tn.diff(tn.zeros(3), n=1.5)
 
 
-@wrong(ShapeError, "segment_sum: num_segments None is not an int", operands=2)
+@wrong(IntegerError, "segment_sum: num_segments None is not an int", operands=2)
 def summing_segments_without_their_number() -> None:
     tn.segment_sum(tn.zeros(3), tn.asarray([0, 0, 1]), None)
 

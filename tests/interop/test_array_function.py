@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.array import array_function
 from tenfold.core.op import OPS
 from tenfold.errors import ExplainedError, FallbackWarning, RunError, UnsupportedError
+from tenfold.interop import numpy_dispatch
 from tenfold.interop.numpy_dispatch import numpy_name
 
 FUNCTIONS = [
@@ -207,7 +207,7 @@ def test_a_function_without_a_lazy_form_is_numpys_by_the_setting(call: Any, name
 
 
 def test_a_conversion_warns_once_for_each_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(array_function, "_warned", set())
+    monkeypatch.setattr(numpy_dispatch, "_warned", set())
     x = tn.asarray([1.0, 2.0])
     with pytest.warns(FallbackWarning, match=r"np\.unwrap converts Arrays") as caught:
         assert np.unwrap(x).tolist() == [1.0, 2.0]

@@ -11,19 +11,15 @@ setting `numpy_fallback` says.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from tenfold import settings
 from tenfold._native import Array
-from tenfold.core.trace_state import user_stacklevel
-from tenfold.errors import DTypeError, FallbackWarning
 from tenfold.interop.asarray import asarray
-from tenfold.interop.numpy_dispatch import numpy_name, unsupported_function
+from tenfold.interop.numpy_dispatch import check_fallback
 
 Function = Callable[..., Any]
 
@@ -34,8 +30,6 @@ VALUE_FUNCTIONS: frozenset[Function] = frozenset(
     )
 )
 """Functions of values that return no array: they wait, whatever `numpy_fallback` says."""
-
-_warned: set[str] = set()  # names of functions; under the GIL
 
 
 def array_function(
@@ -52,14 +46,7 @@ def array_function(
     if form is None:
         check_fallback(function)
         form = Immediate(function)
-    try:
-        return form(*args, **kwargs)
-    except DTypeError as error:
-        # Text, None and other objects beside Arrays (matplotlib has them): only NumPy holds those.
-        if error.operation != "asarray" or settings.get("numpy_fallback") == "raise":
-            raise
-        check_fallback(function)
-        return Immediate(function)(*args, **kwargs)
+    return form(*args, **kwargs)
 
 
 def tenfold_function(function: Function) -> Function | None:
@@ -82,22 +69,8 @@ def _forms() -> dict[Function, Function]:
         for theirs, mine in pairs
         for name in dir(mine)
         if callable(getattr(theirs, name, None)) and not isinstance(getattr(theirs, name), type)
+        if getattr(mine, name) is not getattr(theirs, name)
     }
-
-
-def check_fallback(function: Function, method: str = "") -> None:
-    """Refuse a NumPy function that converts its Arrays, or warn of it once, as the setting says."""
-    policy = settings.get("numpy_fallback")
-    if policy == "raise":
-        raise unsupported_function(function, method)
-    name = ".".join(filter(None, (numpy_name(function), method)))
-    if policy == "warn" and name not in _warned:
-        _warned.add(name)
-        text = (
-            f"{name} converts Arrays to ndarrays, which waits: tenfold has no lazy form of it; "
-            "tn.options(numpy_fallback='convert') accepts that, 'raise' refuses"
-        )
-        warnings.warn(text, FallbackWarning, stacklevel=user_stacklevel())
 
 
 def array_like(value: Any) -> Any:

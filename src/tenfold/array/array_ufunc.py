@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.array.array_function import array_like, check_fallback, tenfold_function
-from tenfold.interop.numpy_dispatch import implementation_of
+from tenfold.array.array_function import array_like, tenfold_function
+from tenfold.interop.numpy_dispatch import check_fallback, implementation_of
 
 LAZY_METHODS = {
     "__call__": frozenset[str](),

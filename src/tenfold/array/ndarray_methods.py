@@ -17,14 +17,14 @@ import pickle
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tenfold._native import Array, take_place_of_view, window_of
 from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import DTYPES, kind_of
-from tenfold.errors import UnsupportedError, message
+from tenfold.errors import ForeignDTypeError, UnsupportedError, message
 from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of
 from tenfold.ops.cast import astype as cast
@@ -34,6 +34,9 @@ from tenfold.ops.movement import permute_dims
 from tenfold.ops.reshaping import forget_strides
 from tenfold.ops.reshaping import reshape as reshaped
 from tenfold.submission import eval as submit
+
+COPY_VALUES = "take values = np.array(x), whose flags are set"
+"""The remedy for memory with flags of its own."""
 
 
 def _functions() -> ModuleType:
@@ -68,14 +71,15 @@ def astype(
     copy: bool = True,
     *,
     device: str | None = None,
-) -> Array:
+) -> Any:
     """Return the elements in another dtype. Raises TypeError where `casting` does not allow it."""
-    if not np.can_cast(self.dtype, np.dtype(dtype), casting):  # type: ignore[arg-type]  # text
-        raise TypeError(
-            f"Cannot cast array data from {self.dtype!r} to {np.dtype(dtype)!r} according to the "
-            f"rule {casting!r}"
-        )
-    return cast(self, dtype, copy=copy, device=device)
+    arguments = _functions().arguments
+    arguments.check_order(order)
+    arguments.check_casts((self,), dtype, casting)
+    try:
+        return cast(self, dtype, copy=copy, device=device)
+    except ForeignDTypeError:
+        return arguments.by_numpy(np.ndarray.astype, (self, dtype), {})
 
 
 def awaited(self: Array) -> Any:
@@ -258,6 +262,66 @@ def strides(self: Array) -> tuple[int, ...]:
     return tuple(steps[::-1]) if self.ndim else ()
 
 
+class Flags(NamedTuple):
+    """The flags of an array's memory, as NumPy's: C-contiguous, of its own, writeable.
+
+    They are not set; UnsupportedError says so.
+    """
+
+    c_contiguous: bool
+    f_contiguous: bool
+    owndata: bool
+    writeable: bool = True
+    aligned: bool = True
+    writebackifcopy: bool = False
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether rows follow each other in memory."""
+        return self.c_contiguous
+
+    @property
+    def fnc(self) -> bool:
+        """Whether columns follow each other in memory, and rows do not."""
+        return self.f_contiguous and not self.c_contiguous
+
+    @property
+    def forc(self) -> bool:
+        """Whether rows or columns follow each other in memory."""
+        return self.f_contiguous or self.c_contiguous
+
+    def __getitem__(self, key: Any) -> Any:
+        names = [name for name in self._fields if key in (name.upper(), name[0].upper())]
+        if not names:
+            raise KeyError("Unknown flag")
+        return getattr(self, names[0])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if value != getattr(self, name):
+            raise UnsupportedError("flags", f"{name} of an Array is not set", (), COPY_VALUES)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        setattr(self, key.lower(), value)
+
+
+def flags(self: Array) -> Flags:
+    """The flags of the values as they are exported; an Array takes writes always."""
+    is_column = builtins.sum(length != 1 for length in self.shape) < 2 or not self.size
+    return Flags(c_contiguous=True, f_contiguous=is_column, owndata=self.base is None)
+
+
+def data(self: Array) -> memoryview:
+    """The memory of the values, read-only; waits."""
+    return memoryview(self)
+
+
+def setflags(self: Array, write: Any = None, align: Any = None, uic: Any = None) -> None:
+    """Refuse other flags than those that the array has."""
+    for name, value in (("writeable", write), ("aligned", align), ("writebackifcopy", uic)):
+        if value is not None:
+            setattr(flags(self), name, bool(value))
+
+
 def _form_of(name: str, doc: str = "") -> Callable[..., Any]:
     """Return a method that passes its arguments on to the function of its name."""
 
@@ -292,12 +356,28 @@ PASSED_ON = {
 }
 """The documentation of methods that are functions of `tenfold.numpy`."""
 METHODS = _by_name(
-    *(byteswap, clip, compress, conj, copy, dump, dumps, fill, flatten, partition, put, sort),
+    *(
+        byteswap,
+        clip,
+        compress,
+        conj,
+        copy,
+        dump,
+        dumps,
+        fill,
+        flatten,
+        partition,
+        put,
+        setflags,
+        sort,
+    ),
     *(tobytes, tofile, transpose, view),
 )
 METHODS["conjugate"], METHODS["__await__"] = conj, awaited
 METHODS.update((name, _form_of(name, doc)) for name, doc in PASSED_ON.items())
-PROPERTIES = {function.__name__: property(function) for function in (itemsize, nbytes, strides)} | {
+PROPERTIES = {
+    function.__name__: property(function) for function in (data, flags, itemsize, nbytes, strides)
+} | {
     "flat": property(flat, set_flat),
 }
 WIDENED = _by_name(

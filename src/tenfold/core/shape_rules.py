@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from tenfold.errors import AxisError, ShapeError
+from tenfold.errors import AxisError, IntegerError, ShapeError
 
 Shape = tuple[int, ...]
 Axis = int | tuple[int, ...] | None
@@ -30,7 +30,7 @@ def checked_shape(shape: object, itemsize: int = 1) -> Shape:
         items = (shape,) if not isinstance(shape, Sequence) else tuple(shape)
         lengths = tuple(operator.index(length) for length in items)
     except TypeError:
-        raise ShapeError(
+        raise IntegerError(
             "", f"shape {shape!r} is not an int or a sequence of ints", remedy="as in (2, 3)"
         ) from None
     if any(length < 0 for length in lengths):
@@ -76,7 +76,7 @@ def normalize_axis(axis: object, ndim: int) -> int:
     try:
         position = operator.index(axis)  # type: ignore[arg-type]  # asks
     except TypeError:
-        raise ShapeError(
+        raise IntegerError(
             "", f"axis {axis!r} is not an int", remedy="give an int, as in axis=-1"
         ) from None
     if not -ndim <= position < ndim:
@@ -104,7 +104,7 @@ def normalize_count(count: object, name: str) -> int:
     try:
         number = operator.index(count)  # type: ignore[arg-type]  # asks
     except TypeError:
-        raise ShapeError("", f"{name} {count!r} is not an int", remedy="give an int") from None
+        raise IntegerError("", f"{name} {count!r} is not an int", remedy="give an int") from None
     if number < 0:
         raise ShapeError("", f"{name} {number} is negative", remedy="use 0 or more")
     return number

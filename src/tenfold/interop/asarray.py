@@ -21,7 +21,7 @@ from tenfold.core.op_decorators import refuse_derivative
 from tenfold.core.shape_rules import nested_levels
 from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import FLOAT64, canonical, kind_of, promote, promotion_operand
-from tenfold.errors import DTypeError, ShapeError, message, raise_if_failed
+from tenfold.errors import ForeignDTypeError, ShapeError, message, raise_if_failed
 from tenfold.interop import dlpack
 from tenfold.interop.materialize import value_of
 from tenfold.interop.scipy_sparse import from_scipy, is_sparse
@@ -136,10 +136,10 @@ def _values_of(obj: Any, target_dtype: Any) -> tuple[np.ndarray[Any, Any], bool]
         raise
     except ValueError as error:  # a buffer of a format that NumPy does not know
         rule = f"{type(obj).__name__} has elements that are not numbers: {error}"
-        raise DTypeError("asarray", rule, remedy="convert them first") from None
+        raise ForeignDTypeError("asarray", rule, remedy="convert them first") from None
     if values.dtype == object and values.ndim == 0:
         remedy = "give numbers, nested lists, an ndarray, a buffer or a DLPack object"
-        raise DTypeError(
+        raise ForeignDTypeError(
             "asarray", f"{type(obj).__name__} is not an array or a number", remedy=remedy
         )
     return values, is_resolved or (values.base is None and not hasattr(obj, "__array__"))

@@ -9,11 +9,13 @@ Takes a NumPy function, returns the operation whose declaration names it in its 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
+from tenfold import settings
 from tenfold.core.op import OPS, Operation
-from tenfold.errors import UnsupportedError
+from tenfold.errors import FallbackWarning, UnsupportedError
 
 # Names that tenfold does not have, with equivalent expressions. Table.
 EQUIVALENTS = {
@@ -57,6 +59,7 @@ EQUIVALENTS = {
 
 _implementations: dict[Callable[..., Any], Operation[...]] = {}
 _indexed_ops: list[Operation[...]] = []
+_warned: set[str] = set()  # names of functions; under the GIL
 
 
 def implementation_of(function: Callable[..., Any]) -> Operation[...] | None:
@@ -100,6 +103,21 @@ def unsupported_function(function: Callable[..., Any], method: str = "") -> Unsu
     if equivalent:
         remedy = f"write {equivalent}, or {remedy}"
     return UnsupportedError(name, "tenfold has no lazy form of it", remedy=remedy)
+
+
+def check_fallback(function: Callable[..., Any], method: str = "") -> None:
+    """Refuse a NumPy function that converts its Arrays, or warn of it once, as the setting says."""
+    policy = settings.get("numpy_fallback")
+    if policy == "raise":
+        raise unsupported_function(function, method)
+    name = ".".join(filter(None, (numpy_name(function), method)))
+    if policy == "warn" and name not in _warned:
+        _warned.add(name)
+        text = (
+            f"{name} converts Arrays to ndarrays, which waits: tenfold has no lazy form of it; "
+            "tn.options(numpy_fallback='convert') accepts that, 'raise' refuses"
+        )
+        warnings.warn(text, FallbackWarning, stacklevel=user_stacklevel())
 
 
 def similar_names(name: str) -> list[str]:

@@ -5,8 +5,8 @@ all. A test asks the installed NumPy for its names, so that none is forgotten.
 
 >>> ABSENT_NAMES["linalg"]
 {}
->>> ABSENT_NAMES[""]["longdouble"]
-'use tn.float64'
+>>> ABSENT_NAMES[""]["bmat"]
+'use tenfold.numpy.block'
 """
 
 from __future__ import annotations
@@ -23,24 +23,9 @@ SEED = "make a generator: rng = tn.random.default_rng(seed)"
 
 ABSENT_NAMES: Mapping[str, Mapping[str, str]] = {
     "": {
-        **_each(
-            "busday_count busday_offset busdaycalendar datetime64 datetime_as_string datetime_data "
-            "is_busday timedelta64",
-            "keep dates in NumPy's arrays, and import counts: tn.asarray(dates.astype(np.int64))",
-        ),
-        **_each(
-            "rec recarray record void",
-            "keep records in NumPy's arrays, and import one field: tn.asarray(records['name'])",
-        ),
-        **_each(
-            "char strings",
-            "keep text in NumPy's arrays, and import numbers: tn.asarray(text.astype(np.float64))",
-        ),
         "ma": "fill first: tn.asarray(values.filled(0)); numpy.ma.getmaskarray(values) is the mask",
         **_each("asmatrix matrix", "write tn.asarray(A), whose product is A @ B"),
         "bmat": "use tenfold.numpy.block",
-        **_each("float128 longdouble", "use tn.float64"),
-        **_each("clongdouble complex256", "use tn.complex128"),
         "flatiter": "write x.flat, which is an Array",
         **_each("ctypeslib f2py test", "use numpy.{}"),
         "core": "use tenfold.numpy, which has its public names",
@@ -120,14 +105,11 @@ ATTRIBUTES: Mapping[str, str] = {
     "topk": "write tn.argsort(x, descending=True)[..., :k]",
     "unsqueeze": "write tn.expand_dims(x, axis=0)",
     "ctypes": "use np.asarray(x, order='C').ctypes, which waits",
-    "data": "write memoryview(x), which waits",
-    "flags": "use np.asarray(x).flags, which waits",
     "getfield": "use np.asarray(x).getfield, which waits",
     "numpy": "write np.asarray(x), which waits",
     "ptp": "write tn.max(x) - tn.min(x)",
     "resize": "write x = tenfold.numpy.resize(x, shape), which makes an Array",
     "setfield": "write x[...] = value",
-    "setflags": "use np.asarray(x).setflags, which waits",
     "to": "write x.to_device(device), or tn.astype(x, dtype)",
 }
 """Attributes of an ndarray, and of arrays of other libraries, that Array has not."""

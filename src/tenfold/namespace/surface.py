@@ -20,7 +20,7 @@ from tenfold._native import Array
 from tenfold.array import ndarray_methods
 from tenfold.core.op import OPS, Op, Operation
 from tenfold.dtypes import kind_of
-from tenfold.errors import DTypeError, ExplainedError
+from tenfold.errors import DTypeError, ExplainedError, ForeignDTypeError
 from tenfold.namespace import absent, call_forms
 
 
@@ -53,10 +53,10 @@ def method_of(operation: Operation[...]) -> Callable[..., Any]:
             return numpy_form(*args, **kwargs)
         try:
             return call(*args, **kwargs)
-        except DTypeError:
-            if kind_of(args[0].dtype) != "c":
+        except DTypeError as error:
+            if kind_of(args[0].dtype) != "c" and not isinstance(error, ForeignDTypeError):
                 raise
-            return numpy_form(*args, **kwargs)  # NumPy orders complex numbers
+            return numpy_form(*args, **kwargs)  # NumPy orders complex numbers, and holds others
 
     return _public(operation, python, numpy_form)
 

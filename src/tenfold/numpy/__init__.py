@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import importlib
 from functools import partial
+from types import FunctionType
 from typing import Any, NoReturn
+
+import numpy as np
 
 from tenfold.numpy import (
     calculus,
@@ -31,6 +34,7 @@ from tenfold.numpy import (
     searching,
     sums_and_extremes,
 )
+from tenfold.numpy.arguments import or_by_numpy
 from tenfold.numpy.calculus import *
 from tenfold.numpy.creation import *
 from tenfold.numpy.elementwise import *
@@ -77,5 +81,12 @@ def _refuse(module: str, name: str) -> NoReturn:
     raise importlib.import_module("tenfold.namespace.absent").missing_name_error(module, name)
 
 
+for _module, _pages, _theirs in ((globals(), PAGES, np), (vars(linalg), (linalg,), np.linalg)):
+    _module.update(
+        (name, or_by_numpy(function, getattr(_theirs, name)))
+        for page in _pages
+        for name, function in vars(page).items()
+        if name in page.__all__ and isinstance(function, FunctionType) and hasattr(_theirs, name)
+    )
 for _page in (fft, lib, linalg):
     _page.__dict__["__getattr__"] = partial(_refuse, _page.__name__)

@@ -23,9 +23,10 @@ from tenfold._native import Array
 from tenfold.core.op_decorators import refuse_derivative
 from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import DTYPES, kind_of, same_kind
-from tenfold.errors import DTypeError, ShapeError
+from tenfold.errors import DTypeError, ExplainedError, ForeignDTypeError, ShapeError
 from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of
+from tenfold.interop.numpy_dispatch import check_fallback, numpy_name
 from tenfold.mutation.assign import assign
 from tenfold.ops.cast import astype
 from tenfold.ops.selection import where as select
@@ -33,6 +34,7 @@ from tenfold.ops.selection import where as select
 P = ParamSpec("P")
 NUMBERS = (bool, int, float, complex)
 """Python's numbers: operands of weak dtype. Those of NumPy have theirs."""
+MEMORY_ORDERS = ("C", "F", "A", "K")
 NEUTRAL_ORDERS = ("C", "K", "A", None)
 """Orders of memory that are row-major for an Array, which has no memory before it is computed."""
 
@@ -73,6 +75,22 @@ def may_wait() -> bool:
 def cast(x: Array, dtype: Any) -> Array:
     """Return `x` in `dtype`; None keeps it."""
     return x if dtype is None else astype(x, dtype, copy=False)
+
+
+def check_order(order: Any) -> None:
+    """Refuse an order of memory that NumPy refuses; the others mean nothing here."""
+    if order is not None and (not isinstance(order, str) or order.upper() not in MEMORY_ORDERS):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+
+
+def check_casts(arrays: Iterable[Array], dtype: Any, casting: str) -> None:
+    """Refuse casts of arrays to a dtype that the rule does not allow, as NumPy does."""
+    for x in arrays:
+        if not np.can_cast(x.dtype, np.dtype(dtype), casting):  # type: ignore[arg-type]  # text
+            raise TypeError(
+                f"Cannot cast array data from {x.dtype!r} to {np.dtype(dtype)!r} according to the "
+                f"rule {casting!r}"
+            )
 
 
 def constant(x: Array, value: complex) -> Array:
@@ -186,6 +204,40 @@ def ordered(function: Callable[P, Any]) -> Callable[P, Any]:
         return Immediate(getattr(np, function.__name__))(*arrays, **given)
 
     return ordering
+
+
+def by_numpy(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Return what NumPy's function returns for elements that only NumPy holds; computes at the
+    call. Raises the ForeignDTypeError that is handled under `numpy_fallback="raise"`, in a trace,
+    and where nothing may wait.
+    """
+    if not may_wait() or settings.get("numpy_fallback") == "raise":
+        raise
+    check_fallback(function)
+    name = numpy_name(function)
+    if isinstance(kwargs.get("out"), Array):
+        values = np.array(value_of(kwargs["out"], name))
+        function(*export(args, name), **export(kwargs, name) | {"out": values})
+        return deliver(asarray(values), kwargs["out"])
+    return imported(function(*export(args, name), **export(kwargs, name)))
+
+
+def or_by_numpy(function: Callable[P, Any], theirs: Callable[..., Any]) -> Callable[P, Any]:
+    """Let NumPy's function compute with elements that only NumPy holds; name it in errors."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except ForeignDTypeError:
+            return by_numpy(theirs, args, kwargs)
+        except ExplainedError as error:
+            if error.operation:
+                raise
+            arrays = [value for value in args if isinstance(value, Array)]
+            raise error.completed(function.__name__, arrays) from None
+
+    return call
 
 
 class Immediate:

@@ -67,7 +67,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 def _end(x: Array, value: Any, axis: int) -> Array:
     end = as_array(value)
     lengths = list(x.shape)
-    lengths[axis] = 1
+    lengths[normalize_axis(axis, x.ndim)] = 1
     return end if end.ndim else reshaping.broadcast_to(end, tuple(lengths))
 
 

@@ -45,6 +45,7 @@ def array(
     order: str | None = "K",
     subok: bool = False,
     ndmin: int = 0,
+    ndmax: int = 0,
     like: Any = None,
 ) -> Array:
     """Return data as a new Array, with `ndmin` axes at least.

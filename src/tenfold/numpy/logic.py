@@ -173,8 +173,8 @@ def isrealobj(x: Any) -> bool:
 
 
 def isscalar(element: Any) -> bool:
-    """Return whether an object is a number or text; an Array is not."""
-    return not isinstance(element, Array) and bool(np.isscalar(element))
+    """Return whether an object is a number or text; an Array without axes is a number."""
+    return not element.ndim if isinstance(element, Array) else bool(np.isscalar(element))
 
 
 def iterable(y: Any) -> bool:

@@ -23,6 +23,7 @@ from tenfold.numpy.arguments import (
     as_array,
     as_arrays,
     cast,
+    check_casts,
     deliver,
     export,
 )
@@ -171,6 +172,16 @@ def broadcast_shapes(*args: Any) -> tuple[int, ...]:
     return np.broadcast_shapes(*args)
 
 
+def _cast_all(arrays: Any, dtype: Any, casting: str, out: Any) -> list[Array]:
+    """Return arrays to join in the dtype of the result, which is that of `out` if it is given."""
+    parts = as_arrays(arrays)
+    dtype = dtype if out is None else out.dtype
+    if dtype is None:
+        return parts
+    check_casts(parts, dtype, casting)
+    return [cast(part, dtype) for part in parts]
+
+
 def concatenate(
     arrays: Any,
     /,
@@ -181,7 +192,7 @@ def concatenate(
     casting: str = "same_kind",
 ) -> Any:
     """Return arrays joined along an axis; `axis=None` joins their elements."""
-    return deliver(cast(joining.concat(as_arrays(arrays), axis), dtype), out)
+    return deliver(joining.concat(_cast_all(arrays, dtype, casting, out), axis), out)
 
 
 concat = concatenate
@@ -196,7 +207,7 @@ def stack(
     casting: str = "same_kind",
 ) -> Any:
     """Return arrays of one shape joined along a new axis."""
-    return deliver(cast(joining.stack(as_arrays(arrays), axis), dtype), out)
+    return deliver(joining.stack(_cast_all(arrays, dtype, casting, out), axis), out)
 
 
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Array:
@@ -428,6 +439,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     places = np.arange(length)[chosen] if isinstance(chosen, slice) else np.array(chosen)
     places = np.flatnonzero(places) if places.dtype == bool else places
     places = places.astype(np.int64) if places.size == 0 else places
+    if places.dtype.kind not in "iu":
+        raise IndexError("arrays used as indices must be of integer (or boolean) type")
     added = astype(as_array(values), x.dtype, copy=False)
     if places.size == 1:
         added = reshaping.reshape(added, (*(1,) * (x.ndim - added.ndim), *added.shape))

@@ -23,20 +23,27 @@ from numpy import (
     bool,
     bool_,
     broadcast,
+    busday_count,
+    busday_offset,
+    busdaycalendar,
     byte,
     bytes_,
     cdouble,
+    char,
     character,
+    clongdouble,
     complex64,
     complex128,
-    complexfloating,
+    complex256,
     csingle,
+    datetime64,
+    datetime_as_string,
+    datetime_data,
     double,
     dtype,
     dtypes,
     e,
     emath,
-    errstate,
     euler_gamma,
     exceptions,
     finfo,
@@ -44,10 +51,9 @@ from numpy import (
     float16,
     float32,
     float64,
-    floating,
+    float128,
     format_float_positional,
     format_float_scientific,
-    generic,
     get_include,
     get_printoptions,
     getbufsize,
@@ -55,7 +61,6 @@ from numpy import (
     geterrcall,
     half,
     iinfo,
-    inexact,
     inf,
     info,
     int8,
@@ -64,12 +69,13 @@ from numpy import (
     int64,
     int_,
     intc,
-    integer,
     intp,
+    is_busday,
     isdtype,
     issubdtype,
     little_endian,
     long,
+    longdouble,
     longlong,
     memmap,
     mintypecode,
@@ -78,25 +84,27 @@ from numpy import (
     nditer,
     nested_iters,
     newaxis,
-    number,
     object_,
     pi,
     poly1d,
     polynomial,
     printoptions,
     promote_types,
+    rec,
+    recarray,
+    record,
     sctypeDict,
     set_printoptions,
     setbufsize,
-    seterr,
     seterrcall,
     short,
     show_config,
     show_runtime,
-    signedinteger,
     single,
     str_,
+    strings,
     testing,
+    timedelta64,
     typecodes,
     typename,
     typing,
@@ -110,11 +118,12 @@ from numpy import (
     uintp,
     ulong,
     ulonglong,
-    unsignedinteger,
     ushort,
+    void,
 )
 
 from tenfold._native import Array
+from tenfold.errors import UnsupportedError
 from tenfold.numpy.arguments import Immediate, export, imported
 from tenfold.numpy.ufuncs import Ufunc
 
@@ -132,14 +141,23 @@ __all__ = [
     "bool",
     "bool_",
     "broadcast",
+    "busday_count",
+    "busday_offset",
+    "busdaycalendar",
     "byte",
     "bytes_",
     "cdouble",
+    "char",
     "character",
+    "clongdouble",
     "complex64",
     "complex128",
+    "complex256",
     "complexfloating",
     "csingle",
+    "datetime64",
+    "datetime_as_string",
+    "datetime_data",
     "double",
     "dtype",
     "dtypes",
@@ -153,6 +171,7 @@ __all__ = [
     "float16",
     "float32",
     "float64",
+    "float128",
     "floating",
     "format_float_positional",
     "format_float_scientific",
@@ -176,10 +195,12 @@ __all__ = [
     "intc",
     "integer",
     "intp",
+    "is_busday",
     "isdtype",
     "issubdtype",
     "little_endian",
     "long",
+    "longdouble",
     "longlong",
     "memmap",
     "mintypecode",
@@ -198,6 +219,9 @@ __all__ = [
     "polynomial",
     "printoptions",
     "promote_types",
+    "rec",
+    "recarray",
+    "record",
     "save",
     "savetxt",
     "savez",
@@ -213,7 +237,9 @@ __all__ = [
     "signedinteger",
     "single",
     "str_",
+    "strings",
     "testing",
+    "timedelta64",
     "typecodes",
     "typename",
     "typing",
@@ -232,8 +258,36 @@ __all__ = [
     "unsignedinteger",
     "ushort",
     "vectorize",
+    "void",
 ]  # fmt: skip
 
+
+class _ScalarKind(type):
+    """The type of NumPy's abstract scalar types that Arrays without axes are instances of, too."""
+
+    def __instancecheck__(cls, value: object) -> Any:
+        kind = cls.__mro__[1]
+        if type(value) is not Array:
+            return isinstance(value, kind)
+        return not value.ndim and issubclass(value.dtype.type, kind)
+
+    def __subclasscheck__(cls, other: type) -> Any:
+        return issubclass(other, cls.__mro__[1])
+
+
+def _scalar_kind(kind: type) -> Any:
+    return _ScalarKind(kind.__name__, (kind,), {"__doc__": kind.__doc__})
+
+
+generic, number, integer, signedinteger, unsignedinteger, inexact, floating, complexfloating = map(
+    _scalar_kind,
+    (
+        *(np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger),
+        *(np.inexact, np.floating, np.complexfloating),
+    ),
+)
+REFUSED = {"raise", "call"}
+"""Reactions to floating-point errors that results of later evaluations cannot have."""
 ndarray = Array
 ufunc = Ufunc
 
@@ -248,6 +302,27 @@ savetxt = Immediate(np.savetxt)
 savez = Immediate(np.savez)
 savez_compressed = Immediate(np.savez_compressed)
 unpackbits = Immediate(np.unpackbits)
+
+
+def _check_reactions(reactions: dict[str, Any]) -> None:
+    if REFUSED & {*map(str, reactions.values())}:
+        rule = f"{reactions} asks for errors at the call, where nothing is computed"
+        remedy = "leave it out, and check np.isfinite(x).all(), or set tn.options(check_nans=True)"
+        raise UnsupportedError("errstate", rule, (), remedy)
+
+
+class errstate(np.errstate):  # noqa: N801  # NumPy's name
+    """NumPy's reactions to floating-point errors; UnsupportedError for "raise" and "call"."""
+
+    def __init__(self, **reactions: Any) -> None:
+        _check_reactions(reactions)
+        super().__init__(**reactions)
+
+
+def seterr(**reactions: Any) -> Any:
+    """Set NumPy's reactions to floating-point errors; UnsupportedError for "raise" and "call"."""
+    _check_reactions(reactions)
+    return np.seterr(**reactions)
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, **options: Any) -> Ufunc:

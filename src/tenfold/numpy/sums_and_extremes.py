@@ -247,6 +247,12 @@ def _inexact(x: Array) -> Array:
     return x if kind_of(x.dtype) in "fc" else cast(x, np.float64)
 
 
+def _correction(ddof: float, correction: float | None) -> float:
+    if correction is not None and ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    return ddof if correction is None else correction
+
+
 def var(
     a: Any,
     axis: Axis = None,
@@ -260,9 +266,7 @@ def var(
     correction: float | None = None,
 ) -> Any:
     """Return the mean square distance from the mean; the divisor is less by `ddof`."""
-    if correction is not None and ddof != 0:
-        raise ValueError("ddof and correction can't be provided simultaneously.")
-    less = ddof if correction is None else correction
+    less = _correction(ddof, correction)
     if _is_rare(a, dtype):
         means = {} if mean is None else {"mean": mean}
         function = Immediate(np.var)
@@ -392,7 +396,7 @@ def nanvar(
     """Return the variance of elements along axes that are not NaN."""
     x, known = _known(a)
     mask = _joined(known, where)
-    less = ddof if correction is None else correction
+    less = _correction(ddof, correction)
     result = var(x, axis, dtype, None, less, keepdims, where=mask, mean=mean)
     if mask is not True:
         count = _count(x, axis, keepdims, mask)

@@ -18,14 +18,16 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.core.op import Op
-from tenfold.dtypes import BOOL, kind_of, same_kind
-from tenfold.errors import DTypeError
+from tenfold.dtypes import BFLOAT16, BOOL, kind_of, same_kind
+from tenfold.errors import ForeignDTypeError
 from tenfold.numpy import sums_and_extremes as reductions
 from tenfold.numpy.arguments import (
     as_array,
     as_operand,
     as_operands,
+    by_numpy,
     cast,
+    check_order,
     deliver,
     export,
     imported,
@@ -47,7 +49,17 @@ LOGICAL = (reductions.all, reductions.any)
 SCANS: dict[str, Callable[..., Any]] = {"add": reductions.cumsum, "multiply": reductions.cumprod}
 """The functions that are the method `accumulate` of a ufunc."""
 NEUTRAL = {"casting", "order", "subok", "signature", "sig"}
-"""Options that change nothing here: the casts are those of the operation."""
+"""Options of casts and memory."""
+WEAK = (int, float, complex)
+"""Python's numbers without a dtype of their own."""
+
+
+def _in_dtype(x: Any, dtype: np.dtype[Any]) -> Array:
+    return as_array(x, dtype) if type(x) in WEAK else cast(x, dtype)
+
+
+def _in_dtype_of(x: Array, target: Any) -> Array:
+    return x if target is None else cast(x, target.dtype)
 
 
 class Ufunc:
@@ -79,9 +91,10 @@ class Ufunc:
             args = args[: self.nin]
         if len(args) < self.nin:
             raise TypeError(f"{self.__name__}() takes {self.nin} operands, not {len(args)}")
-        if not options:
-            return self._apply(args)
-        return self._apply_with(args, **options)
+        try:
+            return self._apply_with(args, **options) if options else self._apply(args)
+        except ForeignDTypeError:
+            return by_numpy(self.ufunc, args, options)
 
     def _apply(self, args: tuple[Any, ...]) -> Any:
         if self.function is None:  # NumPy promotes operands: those of ldexp each by itself
@@ -93,11 +106,15 @@ class Ufunc:
         self, args: tuple[Any, ...], out: Any = None, where: Any = True, dtype: Any = None,
         axis: Any = None, axes: Any = None, **neutral: Any,
     ) -> Any:  # fmt: skip
-        if neutral.keys() - NEUTRAL or axes is not None:
-            names = ", ".join(sorted(neutral.keys() - NEUTRAL)) or "axes"
+        if neutral.keys() - NEUTRAL:
+            names = ", ".join(sorted(neutral.keys() - NEUTRAL))
             raise TypeError(f"{self.__name__}() got an unexpected keyword argument {names}")
-        if dtype is not None and np.dtype(dtype) != bool:
-            args = tuple(self._operand_in(x, np.dtype(dtype), neutral) for x in args)
+        if axes is not None:
+            values = export(args, f"np.{self.__name__}")
+            return deliver(imported(self.ufunc(*values, axes=axes, dtype=dtype, **neutral)), out)
+        check_order(neutral.get("order"))
+        if dtype is not None or neutral.keys() & {"casting", "signature", "sig"}:
+            args = self._resolved(args, out, dtype, **neutral)
         if axis is not None:
             result = self.function(*map(as_array, args), axis=axis) if self.function else None
         else:
@@ -108,14 +125,30 @@ class Ufunc:
             results = result if isinstance(result, tuple) else (result,)
             chosen = tuple(masked(x, mask, other) for x, other in zip(results, others, strict=True))
             result = chosen if self.nout > 1 else chosen[0]
+        if out is not None and neutral.get("casting") == "unsafe":
+            targets = out if isinstance(out, tuple) else (out,)
+            results = result if isinstance(result, tuple) else (result,)
+            result = tuple(map(_in_dtype_of, results, targets))
+            return deliver(result if self.nout > 1 else result[0], out)
         return deliver(result, out)
 
-    def _operand_in(self, value: Any, dtype: np.dtype[Any], options: dict[str, Any]) -> Array:
-        x = as_array(value)
-        if options.get("casting") != "unsafe" and not same_kind(x.dtype, dtype):
-            rule = f"a {x.dtype} cannot be cast to {dtype} (same-kind rule)"
-            raise DTypeError(self.__name__, rule, [x], "convert it with tn.astype")
-        return cast(x, dtype)
+    def _resolved(
+        self, args: tuple[Any, ...], out: Any, dtype: Any, casting: Any = "same_kind",
+        signature: Any = None, sig: Any = None, **_neutral: Any,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Return the operands in the dtypes that NumPy computes with; NumPy refuses others."""
+        operands = tuple(map(as_operand, args))
+        types: list[Any] = [type(x) if type(x) in WEAK else as_array(x).dtype for x in operands]
+        targets = out if isinstance(out, tuple) else (out,) * self.nout
+        types += [getattr(target, "dtype", None) for target in targets]
+        signature = signature if sig is None else sig
+        if dtype is not None:
+            signature = (None,) * self.nin + (np.dtype(dtype),) * self.nout
+        loop = {} if signature is None else {"signature": signature}
+        if BFLOAT16 in types or (dtype is not None and np.dtype(dtype) == BFLOAT16):
+            return tuple(cast(as_array(x), dtype) for x in operands)
+        dtypes = self.ufunc.resolve_dtypes(tuple(types), casting=casting, **loop)
+        return tuple(_in_dtype(x, found) for x, found in zip(operands, dtypes, strict=False))
 
     def outer(self, A: Any, B: Any, /, **options: Any) -> Any:
         """Apply it to each pair of elements: shape `A.shape + B.shape`."""

@@ -21,7 +21,7 @@ from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.shape_rules import Shape, broadcast, normalize_axes, normalize_axis, product
 from tenfold.core.structure import product_structure
 from tenfold.dtypes import compute_dtype, kind_of, promote
-from tenfold.errors import ShapeError, UnsupportedError
+from tenfold.errors import IntegerError, ShapeError, UnsupportedError
 from tenfold.ops.arithmetic import multiply
 from tenfold.ops.batch_rules import ALONE_BITS, ONE_BY_ONE, Members
 from tenfold.ops.complex import conj
@@ -280,7 +280,7 @@ def _normalize_axis_pairs(x1: Array, x2: Array, axes: Any) -> AxisPairs:
 def _normalize_axis_count(count: Any, limit: int) -> int:
     """Return a number of axes to contract, or raise ShapeError when there are not as many."""
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
-        raise ShapeError(
+        raise IntegerError(
             "",
             f"axes {count!r} is not an int or a pair of sequences of ints",
             remedy="as in axes=1 or axes=((0, 1), (1, 0))",

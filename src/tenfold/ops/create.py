@@ -28,7 +28,7 @@ from tenfold.dtypes import (
     canonical,
     kind_of,
 )
-from tenfold.errors import DTypeError, ShapeError, message
+from tenfold.errors import DTypeError, IntegerError, message
 from tenfold.ops.cast import constant_element
 from tenfold.settings import checked_device
 
@@ -307,7 +307,7 @@ def eye(
     try:
         offset = operator.index(k)
     except TypeError:
-        raise ShapeError(
+        raise IntegerError(
             "", f"diagonal {k!r} is not an int", remedy="give an int, as in k=1"
         ) from None
     return BoundCall(

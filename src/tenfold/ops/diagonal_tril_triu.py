@@ -18,7 +18,7 @@ from tenfold.core.op_decorators import array, as_stack, derived, movement
 from tenfold.core.scalar_ir import Body, Operand
 from tenfold.core.shape_rules import Shape, normalize_axis
 from tenfold.core.structure import Structure
-from tenfold.errors import ShapeError
+from tenfold.errors import IntegerError, ShapeError
 
 MAIN = (0, 0, 1)
 """The parameters of the main diagonal of one matrix. Compare by identity: 0.0 == 0, but only an
@@ -29,7 +29,7 @@ def _as_offset(value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise ShapeError(
+        raise IntegerError(
             "",
             f"diagonal {value!r} is not an int",
             remedy="give an int, as in 1 for the one above the main one",

@@ -29,7 +29,7 @@ from tenfold.dtypes import (
     kind_of,
     real_part,
 )
-from tenfold.errors import DTypeError, ShapeError
+from tenfold.errors import DTypeError, IntegerError, ShapeError
 from tenfold.ops.arange import arange
 from tenfold.ops.cast import convert
 from tenfold.ops.complex import conj
@@ -166,7 +166,7 @@ def _checked_length(length: Any, default: int) -> int:
         number = default if length is None else operator.index(length)
     except TypeError:
         rule = f"length {length!r} of a transform is not an int"
-        raise ShapeError("", rule, remedy="give an int") from None
+        raise IntegerError("", rule, remedy="give an int") from None
     if number < 1:
         rule = f"a transform of {number} points does not exist"
         raise ShapeError("", rule, remedy="give a length of 1 or more, which pads with 0")

@@ -11,7 +11,7 @@ from tenfold.core.op import SampleCall
 from tenfold.core.op_decorators import array, derived
 from tenfold.core.shape_rules import normalize_axis
 from tenfold.dtypes import kind_of
-from tenfold.errors import DTypeError, ShapeError
+from tenfold.errors import DTypeError, IntegerError, ShapeError
 from tenfold.ops.contract import matmul
 from tenfold.ops.create import eye
 from tenfold.ops.indexing import capture, get_item
@@ -47,7 +47,9 @@ def matrix_power(x: Array, n: int, /) -> Array:
     try:
         power = operator.index(n)
     except TypeError:
-        raise ShapeError("", f"power {n!r} is not an int", remedy="give an int, as in 3") from None
+        raise IntegerError(
+            "", f"power {n!r} is not an int", remedy="give an int, as in 3"
+        ) from None
     if power == 0:
         return broadcast_to(eye(x.shape[-1], dtype=x.dtype, device=x.device), x.shape)
     if power < 0:

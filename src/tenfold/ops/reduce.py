@@ -18,7 +18,7 @@ from tenfold.core.op_decorators import reduction, refuse_unordered
 from tenfold.core.scalar_ir import Body, ComplexElement, Element, Operand
 from tenfold.core.shape_rules import Axis, Shape, normalize_axes, normalize_axis, product, reduced
 from tenfold.dtypes import BOOL, HALF_DTYPES, INT64, compute_dtype, kind_of
-from tenfold.errors import ShapeError
+from tenfold.errors import IntegerError
 from tenfold.ops.arithmetic import multiply_unfused
 from tenfold.ops.cast import astype, convert, convert_element
 from tenfold.ops.complex import conj
@@ -313,7 +313,7 @@ def count_nonzero(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> 
 
 def _one_axis_or_all(axis: Axis, ndim: int) -> Axes:
     if isinstance(axis, (tuple, list)):
-        raise ShapeError(
+        raise IntegerError(
             "",
             f"axis {axis!r} is not an int: a position is counted along one axis",
             remedy="give one axis, or None for the position in the flattened array",

@@ -18,7 +18,7 @@ from tenfold.core.op_decorators import array, derived, movement, values
 from tenfold.core.scalar_ir import Body, Operand
 from tenfold.core.shape_rules import Axis, Shape, normalize_axes, normalize_axis, normalize_count
 from tenfold.dtypes import FLOAT64, INT64, kind_of
-from tenfold.errors import DTypeError, ShapeError
+from tenfold.errors import DTypeError, IntegerError, ShapeError
 from tenfold.ops.gathering import gather, integers
 from tenfold.ops.index_parsing import constant_array
 from tenfold.ops.reshaping import broadcast_to, reshape
@@ -290,7 +290,7 @@ def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = None) -> BoundC
     try:
         shifts = [operator.index(n) for n in (shift if isinstance(shift, Sequence) else (shift,))]
     except TypeError:
-        raise ShapeError(
+        raise IntegerError(
             "", f"shift {shift!r} is not an int", remedy="give an int, or one for each axis"
         ) from None
     if axis is None:

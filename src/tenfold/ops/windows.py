@@ -25,7 +25,7 @@ from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, derived, movement
 from tenfold.core.shape_rules import Shape, normalize_axis, product, whole_axes
 from tenfold.dtypes import BOOL, INT64, compute_dtype
-from tenfold.errors import ShapeError
+from tenfold.errors import IntegerError, ShapeError
 from tenfold.ops.arithmetic import add
 from tenfold.ops.assignment import set_at
 from tenfold.ops.cast import convert
@@ -127,7 +127,7 @@ def lengths_of(value: Any, count: int | None, name: str, least: int = 1) -> Shap
         lengths = tuple(operator.index(item) for item in items)
     except TypeError:
         rule = f"{name} {value!r} is not an int or a sequence of ints"
-        raise ShapeError("", rule, remedy="give an int, or one for each axis") from None
+        raise IntegerError("", rule, remedy="give an int, or one for each axis") from None
     if count is not None and len(lengths) != count:
         rule = f"{name} {value!r} does not fit {count} axes"
         raise ShapeError("", rule, remedy="give an int, or one for each axis")

@@ -22,7 +22,7 @@ from tenfold import _native
 from tenfold._native import ReadOnlyMemory, Type, Value
 from tenfold.core.cast_values import cast_values
 from tenfold.dtypes import DTYPES, canonical, kind_of
-from tenfold.errors import DTypeError, message
+from tenfold.errors import DTypeError, ForeignDTypeError, message
 from tenfold.storage.rw_lock import EXTERNAL_BUFFER_LOCK
 
 DENSE, HOST = "dense", "cpu"
@@ -245,7 +245,7 @@ empty one that of all others."""
 def checked_dtype(values: Values, operation: str = "asarray") -> Dtype:
     """Return the supported dtype, in native byte order. Raises DTypeError for others."""
     if type(values) is not np.ndarray and isinstance(values, np.ma.MaskedArray):
-        raise DTypeError(
+        raise ForeignDTypeError(
             operation,
             "a masked array would lose its mask",
             remedy="fill it first, as in values.filled(0)",
@@ -259,4 +259,4 @@ def checked_dtype(values: Values, operation: str = "asarray") -> Dtype:
         kind = dtype.kind if dtype.kind != "V" or dtype.names else f"V{dtype.itemsize}"
         problem, remedy = DTYPE_REMEDIES.get(kind) or DTYPE_REMEDIES["V1" if kind[0] == "V" else ""]
         rule = f"dtype {dtype} {problem}; the dtypes are {', '.join(DTYPES)}"
-        raise DTypeError(operation, rule, remedy=remedy) from None
+        raise ForeignDTypeError(operation, rule, remedy=remedy) from None
