@@ -29,19 +29,16 @@ LAZY_METHODS = {
 
 
 _OWN_OPERANDS = frozenset((Array, np.ndarray, bool, int, float, complex, *np.sctypeDict.values()))
-"""Types of operands that are neither another library's nor lists."""
+"""Usual types of operands that are not another library's."""
 
 
 def array_ufunc(_self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """Dispatch a ufunc; NotImplemented if an operand is an array of another library."""
-    operation = implementation_of(ufunc)
-    is_plain = method == "__call__" and not kwargs and operation is not None
-    if is_plain and all([type(value) in _OWN_OPERANDS for value in inputs]):
-        return operation(*inputs)  # type: ignore[misc]  # is_plain: there is one
     if any(_is_foreign(value) for value in (*inputs, *kwargs.get("out", ()))):
         return NotImplemented
-    if is_plain:
-        return operation(*map(array_like, inputs))  # type: ignore[misc]  # as above
+    operation = implementation_of(ufunc)
+    if method == "__call__" and not kwargs and operation is not None:
+        return operation(*map(array_like, inputs))
     from tenfold.numpy.ufuncs import Ufunc  # at the first call, as `tenfold_function`
 
     form = tenfold_function(ufunc)
@@ -59,5 +56,7 @@ def _is_lazy(ufunc: np.ufunc, method: str) -> bool:
 
 def _is_foreign(value: object) -> bool:
     """Whether another library overrides NumPy's ufuncs for this value."""
+    if type(value) in _OWN_OPERANDS:
+        return False
     ufunc_override = getattr(type(value), "__array_ufunc__", None)
     return ufunc_override is not None and not isinstance(value, (Array, np.ndarray, np.generic))

@@ -15,6 +15,7 @@ from typing import Any
 
 from tenfold import settings
 from tenfold.core.op import OPS, Operation
+from tenfold.core.trace_state import user_stacklevel
 from tenfold.errors import FallbackWarning, UnsupportedError
 
 # Names that tenfold does not have, with equivalent expressions. Table.
