@@ -26,23 +26,20 @@ struct StackedMatrix {
     }
 };
 
-// The sizes of a launch as the struct of a driver.
-template <class Sizes> Sizes read_sizes(const int64_t* sizes) {
-    static_assert(std::is_trivially_copyable_v<Sizes> && sizeof(Sizes) % sizeof(int64_t) == 0);
-    Sizes result;
-    std::memcpy(&result, sizes, sizeof result);
-    return result;
-}
-
 // Memory of the thread at an offset in bytes.
 template <class T> T* area(void* scratch, int64_t offset) {
     return reinterpret_cast<T*>(static_cast<char*>(scratch) + offset);
 }
 
+// Matrices of the stack.
+struct MatrixRange {
+    int64_t begin, end;
+};
+
 // Runs `body`, which returns whether it succeeded, for each matrix.
-template <class Body> int64_t for_each_matrix(int64_t begin, int64_t end, Body body) {
+template <class Body> int64_t for_each_matrix(MatrixRange range, Body body) {
     int64_t status = 0;
-    for (int64_t i = begin; i < end; ++i)
+    for (int64_t i = range.begin; i < range.end; ++i)
         if (!body(i) && status == 0) status = i + 1;
     return status;
 }
@@ -53,7 +50,25 @@ struct DriverEntry {
     std::size_t sizes;        // how many it reads
 };
 
-template <class Sizes> constexpr std::size_t NUM_SIZES = sizeof(Sizes) / sizeof(int64_t);
+// A driver whose sizes are a struct.
+template <class Sizes>
+using Driver = int64_t(const Sizes& s, void** buffers, void* scratch, MatrixRange range);
+
+// A driver with the signature of kernels.
+template <class Sizes, Driver<Sizes> DRIVER>
+int64_t run_driver(void** buffers, const int64_t* sizes, const double*, void* scratch,
+                   int64_t begin, int64_t end) {
+    static_assert(std::is_trivially_copyable_v<Sizes> && sizeof(Sizes) % sizeof(int64_t) == 0);
+    Sizes s;
+    std::memcpy(&s, sizes, sizeof s);
+    return DRIVER(s, buffers, scratch, {begin, end});
+}
+
+template <class Sizes, Driver<Sizes> REAL, Driver<Sizes> COMPLEX>
+DriverEntry entry_of(std::string_view name) {
+    return {name, run_driver<Sizes, REAL>, run_driver<Sizes, COMPLEX>,
+            sizeof(Sizes) / sizeof(int64_t)};
+}
 
 // The drivers of each file.
 using DriverTable = std::vector<DriverEntry>;

@@ -13,15 +13,13 @@ struct CholeskySizes {
 
 // A lower triangle in row-major order is an upper one in column-major order.
 template <class T>
-int64_t cholesky(void** buffers, const int64_t* sizes, const double*, void* scratch, int64_t begin,
-                 int64_t end) {
-    const auto s = read_sizes<CholeskySizes>(sizes);
+int64_t cholesky(const CholeskySizes& s, void** buffers, void* scratch, MatrixRange range) {
     const Potrf<T> potrf(buffers[2]);
     const Laset<T> laset(buffers[3]);
     const int n = int(s.order);
     const MatrixCopy copy_in(s.x.layout, by_rows<T>(n), n, n);
     const MatrixCopy copy_out(by_rows<T>(n), s.result.layout, n, n);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         T* matrix = s.work < 0 ? s.result.at<T>(buffers[1], i) : area<T>(scratch, s.work);
         copy_in(s.x.at(buffers[0], i), matrix);
         if (potrf(s.upper ? 'L' : 'U', n, matrix, n) != 0) return false;
@@ -39,9 +37,7 @@ struct InverseSizes {
 };
 
 template <class T>
-int64_t inverse_by_solve(void** buffers, const int64_t* sizes, const double*, void* scratch,
-                         int64_t begin, int64_t end) {
-    const auto s = read_sizes<InverseSizes>(sizes);
+int64_t inverse_by_solve(const InverseSizes& s, void** buffers, void* scratch, MatrixRange range) {
     const Getrf<T> getrf(buffers[2]);
     const Laset<T> laset(buffers[3]);
     const Getrs<T> getrs(buffers[4]);
@@ -50,7 +46,7 @@ int64_t inverse_by_solve(void** buffers, const int64_t* sizes, const double*, vo
     int* pivots = area<int>(scratch, s.pivots);
     const MatrixCopy copy_in(s.x.layout, by_columns<T>(n), n, n);
     const MatrixCopy copy_out(by_columns<T>(n), s.result.layout, n, n);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         copy_in(s.x.at(buffers[0], i), matrix);
         if (getrf(n, n, matrix, n, pivots) != 0) return false;
         laset('A', n, n, T(0), T(1), inverse, n);
@@ -61,9 +57,7 @@ int64_t inverse_by_solve(void** buffers, const int64_t* sizes, const double*, vo
 }
 
 template <class T>
-int64_t inverse(void** buffers, const int64_t* sizes, const double*, void* scratch, int64_t begin,
-                int64_t end) {
-    const auto s = read_sizes<InverseSizes>(sizes);
+int64_t inverse(const InverseSizes& s, void** buffers, void* scratch, MatrixRange range) {
     const Getrf<T> getrf(buffers[2]);
     const Getri<T> getri(buffers[3]);
     const int n = int(s.order);
@@ -71,7 +65,7 @@ int64_t inverse(void** buffers, const int64_t* sizes, const double*, void* scrat
     int* pivots = area<int>(scratch, s.pivots);
     const MatrixCopy copy_in(s.x.layout, by_columns<T>(n), n, n);
     const MatrixCopy copy_out(by_columns<T>(n), s.result.layout, n, n);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         copy_in(s.x.at(buffers[0], i), matrix);
         if (getrf(n, n, matrix, n, pivots) != 0) return false;
         if (getri(n, matrix, n, pivots, work, int(s.work_length)) != 0) return false;
@@ -112,16 +106,14 @@ struct DeterminantSizes {
 
 // The determinant of a singular matrix is 0: no failure.
 template <class T>
-int64_t determinant(void** buffers, const int64_t* sizes, const double*, void* scratch,
-                    int64_t begin, int64_t end) {
-    const auto s = read_sizes<DeterminantSizes>(sizes);
+int64_t determinant(const DeterminantSizes& s, void** buffers, void* scratch, MatrixRange range) {
     const Getrf<T> getrf(buffers[2]);
     const int n = int(s.order);
     T* matrix = area<T>(scratch, s.matrix);
     int* pivots = area<int>(scratch, s.pivots);
     const MatrixCopy copy_in(s.x.layout, by_columns<T>(n), n, n);
     const QuantityStore<T> store(Quantity::value, s.result.layout);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         copy_in(s.x.at(buffers[0], i), matrix);
         getrf(n, n, matrix, n, pivots);
         store(determinant_of(matrix, pivots, n), s.result.at(buffers[1], i));
@@ -137,9 +129,7 @@ struct SolveSizes {
 };
 
 template <class T>
-int64_t solve(void** buffers, const int64_t* sizes, const double*, void* scratch, int64_t begin,
-              int64_t end) {
-    const auto s = read_sizes<SolveSizes>(sizes);
+int64_t solve(const SolveSizes& s, void** buffers, void* scratch, MatrixRange range) {
     const Getrf<T> getrf(buffers[3]);
     const Getrs<T> getrs(buffers[4]);
     const int n = int(s.order), columns = int(s.sides.columns);
@@ -147,7 +137,7 @@ int64_t solve(void** buffers, const int64_t* sizes, const double*, void* scratch
     int* pivots = area<int>(scratch, s.pivots);
     const MatrixCopy copy_in(s.matrix.layout, by_columns<T>(n), n, n);
     const SideCopies<T> sides(s.sides, n, buffers, scratch);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         copy_in(s.matrix.at(buffers[0], i), matrix);
         if (getrf(n, n, matrix, n, pivots) != 0) return false;
         T* x = sides.copy_in(i);
@@ -166,14 +156,12 @@ struct FactorSizes {
 
 // The factors by columns, then the pivots as numbers.
 template <class T>
-int64_t lu_factors(void** buffers, const int64_t* sizes, const double*, void* scratch,
-                   int64_t begin, int64_t end) {
-    const auto s = read_sizes<FactorSizes>(sizes);
+int64_t lu_factors(const FactorSizes& s, void** buffers, void* scratch, MatrixRange range) {
     const Getrf<T> getrf(buffers[2]);
     const int n = int(s.order);
     int* pivots = area<int>(scratch, s.pivots);
     const MatrixCopy copy_in(s.x.layout, by_columns<T>(n), n, n);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         T* packed = s.result.at<T>(buffers[1], i);
         copy_in(s.x.at(buffers[0], i), packed);
         const int info = getrf(n, n, packed, n, pivots);
@@ -184,15 +172,13 @@ int64_t lu_factors(void** buffers, const int64_t* sizes, const double*, void* sc
 
 // The Cholesky factor with pivots 0 if it exists, else the LU factors.
 template <class T>
-int64_t cholesky_factors(void** buffers, const int64_t* sizes, const double*, void* scratch,
-                         int64_t begin, int64_t end) {
-    const auto s = read_sizes<FactorSizes>(sizes);
+int64_t cholesky_factors(const FactorSizes& s, void** buffers, void* scratch, MatrixRange range) {
     const Potrf<T> potrf(buffers[2]);
     const Getrf<T> getrf(buffers[3]);
     const int n = int(s.order);
     int* pivots = area<int>(scratch, s.pivots);
     const MatrixCopy copy_in(s.x.layout, by_columns<T>(n), n, n);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         T *packed = s.result.at<T>(buffers[1], i), *packed_pivots = packed + s.order * s.order;
         const char* x = s.x.at(buffers[0], i);
         copy_in(x, packed);
@@ -210,16 +196,14 @@ int64_t cholesky_factors(void** buffers, const int64_t* sizes, const double*, vo
 }
 
 template <class T>
-int64_t inverse_factored(void** buffers, const int64_t* sizes, const double*, void* scratch,
-                         int64_t begin, int64_t end) {
-    const auto s = read_sizes<InverseSizes>(sizes);
+int64_t inverse_factored(const InverseSizes& s, void** buffers, void* scratch, MatrixRange range) {
     const Potri<T> potri(buffers[2]);
     const Getri<T> getri(buffers[3]);
     const int n = int(s.order);
     T *matrix = area<T>(scratch, s.matrix), *work = area<T>(scratch, s.work);
     int* pivots = area<int>(scratch, s.pivots);
     const MatrixCopy copy_out(by_columns<T>(n), s.result.layout, n, n);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         const T* packed = s.x.at<T>(buffers[0], i);
         if (!has_nonzero_diagonal(packed, n, n)) return false;
         load_pivots(packed + s.order * s.order, n, pivots);
@@ -243,12 +227,11 @@ struct FactoredDeterminantSizes {
 };
 
 template <class T>
-int64_t determinant_factored(void** buffers, const int64_t* sizes, const double*, void* scratch,
-                             int64_t begin, int64_t end) {
-    const auto s = read_sizes<FactoredDeterminantSizes>(sizes);
+int64_t determinant_factored(const FactoredDeterminantSizes& s, void** buffers, void* scratch,
+                             MatrixRange range) {
     int* pivots = area<int>(scratch, s.pivots);
     const QuantityStore<T> store(s.quantity, s.result.layout);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         const T* packed = s.x.at<T>(buffers[0], i);
         load_pivots(packed + s.order * s.order, s.order, pivots);
         const int* exchanges = pivots[0] == 0 ? nullptr : pivots;
@@ -266,16 +249,15 @@ struct FactoredSolveSizes {
 };
 
 template <class T>
-int64_t solve_factored(void** buffers, const int64_t* sizes, const double*, void* scratch,
-                       int64_t begin, int64_t end) {
-    const auto s = read_sizes<FactoredSolveSizes>(sizes);
+int64_t solve_factored(const FactoredSolveSizes& s, void** buffers, void* scratch,
+                       MatrixRange range) {
     const Potrs<T> potrs(buffers[3]);
     const Getrs<T> getrs(buffers[4]);
     const int n = int(s.order), columns = int(s.sides.columns);
     int* pivots = area<int>(scratch, s.pivots);
     const char transposed = char(s.transposed);
     const SideCopies<T> sides(s.sides, n, buffers, scratch);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         T* factors = s.factors.at<T>(buffers[0], i);
         if (!has_nonzero_diagonal(factors, n, n)) return false;
         load_pivots(factors + s.order * s.order, n, pivots);
@@ -297,21 +279,21 @@ int64_t solve_factored(void** buffers, const int64_t* sizes, const double*, void
 } // namespace
 
 DriverTable lu_cholesky_drivers() {
-    return {{"cholesky", cholesky<double>, cholesky<Complex>, NUM_SIZES<CholeskySizes>},
-            {"inverse_by_solve", inverse_by_solve<double>, inverse_by_solve<Complex>,
-             NUM_SIZES<InverseSizes>},
-            {"inverse", inverse<double>, inverse<Complex>, NUM_SIZES<InverseSizes>},
-            {"determinant", determinant<double>, determinant<Complex>, NUM_SIZES<DeterminantSizes>},
-            {"solve", solve<double>, solve<Complex>, NUM_SIZES<SolveSizes>},
-            {"lu_factors", lu_factors<double>, lu_factors<Complex>, NUM_SIZES<FactorSizes>},
-            {"cholesky_factors", cholesky_factors<double>, cholesky_factors<Complex>,
-             NUM_SIZES<FactorSizes>},
-            {"inverse_factored", inverse_factored<double>, inverse_factored<Complex>,
-             NUM_SIZES<InverseSizes>},
-            {"determinant_factored", determinant_factored<double>, determinant_factored<Complex>,
-             NUM_SIZES<FactoredDeterminantSizes>},
-            {"solve_factored", solve_factored<double>, solve_factored<Complex>,
-             NUM_SIZES<FactoredSolveSizes>}};
+    return {entry_of<CholeskySizes, cholesky<double>, cholesky<Complex>>("cholesky"),
+            entry_of<InverseSizes, inverse_by_solve<double>, inverse_by_solve<Complex>>(
+                "inverse_by_solve"),
+            entry_of<InverseSizes, inverse<double>, inverse<Complex>>("inverse"),
+            entry_of<DeterminantSizes, determinant<double>, determinant<Complex>>("determinant"),
+            entry_of<SolveSizes, solve<double>, solve<Complex>>("solve"),
+            entry_of<FactorSizes, lu_factors<double>, lu_factors<Complex>>("lu_factors"),
+            entry_of<FactorSizes, cholesky_factors<double>, cholesky_factors<Complex>>(
+                "cholesky_factors"),
+            entry_of<InverseSizes, inverse_factored<double>, inverse_factored<Complex>>(
+                "inverse_factored"),
+            entry_of<FactoredDeterminantSizes, determinant_factored<double>,
+                     determinant_factored<Complex>>("determinant_factored"),
+            entry_of<FactoredSolveSizes, solve_factored<double>, solve_factored<Complex>>(
+                "solve_factored")};
 }
 
 } // namespace tenfold::lapack

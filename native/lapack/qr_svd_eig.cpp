@@ -31,10 +31,7 @@ struct QrSizes {
     int64_t factor_length, expand_length;
 };
 
-template <class T>
-int64_t qr(void** buffers, const int64_t* sizes, const double*, void* scratch, int64_t begin,
-           int64_t end) {
-    const auto s = read_sizes<QrSizes>(sizes);
+template <class T> int64_t qr(const QrSizes& s, void** buffers, void* scratch, MatrixRange range) {
     const Geqrf<T> geqrf(buffers[3]);
     const Laset<T> laset(buffers[4]);
     const Orgqr<T> orgqr(buffers[5]);
@@ -45,7 +42,7 @@ int64_t qr(void** buffers, const int64_t* sizes, const double*, void* scratch, i
     const MatrixCopy copy_in(s.x.layout, by_columns<T>(m), m, n);
     const MatrixCopy copy_q(by_columns<T>(m), s.q.layout, m, inner);
     const MatrixCopy copy_r(by_columns<T>(m), s.r.layout, inner, n);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         copy_in(s.x.at(buffers[0], i), matrix);
         if (geqrf(m, n, matrix, m, scales, factor_work, int(s.factor_length)) != 0) return false;
         std::copy_n(matrix, s.rows * rank, q);
@@ -70,9 +67,7 @@ struct HermitianSizes {
 
 // Eigenvalues by divide and conquer, from the lower triangle.
 template <class T>
-int64_t hermitian(void** buffers, const int64_t* sizes, const double*, void* scratch, int64_t begin,
-                  int64_t end) {
-    const auto s = read_sizes<HermitianSizes>(sizes);
+int64_t hermitian(const HermitianSizes& s, void** buffers, void* scratch, MatrixRange range) {
     const int n = int(s.order), work_length = int(s.work_length);
     const int integer_length = int(s.integer_length);
     const char job = s.with_vectors ? 'V' : 'N';
@@ -81,7 +76,7 @@ int64_t hermitian(void** buffers, const int64_t* sizes, const double*, void* scr
     int* integers = area<int>(scratch, s.integer_work);
     const MatrixCopy copy_in(s.x.layout, by_columns<T>(n), n, n), copy_values = s.values.copy(n);
     const MatrixCopy copy_vectors(by_columns<T>(n), s.vectors.layout, n, n);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         copy_in(s.x.at(buffers[0], i), matrix);
         double* values = s.values.begin(buffers[1], scratch, i);
         int info = 0;
@@ -113,9 +108,7 @@ struct SvdSizes {
 
 // SVD by divide and conquer. The results are U, the values and Vh, or the values only.
 template <class T>
-int64_t svd(void** buffers, const int64_t* sizes, const double*, void* scratch, int64_t begin,
-            int64_t end) {
-    const auto s = read_sizes<SvdSizes>(sizes);
+int64_t svd(const SvdSizes& s, void** buffers, void* scratch, MatrixRange range) {
     const int m = int(s.rows), n = int(s.columns), height = int(s.vh_rows);
     const int work_length = int(s.work_length);
     const char job = char(s.job);
@@ -128,7 +121,7 @@ int64_t svd(void** buffers, const int64_t* sizes, const double*, void* scratch, 
     const MatrixCopy copy_values = s.values.copy(std::min(m, n));
     const MatrixCopy copy_u(by_columns<T>(m), s.u.layout, m, s.u_columns);
     const MatrixCopy copy_vh(by_columns<T>(height), s.vh.layout, height, n);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         copy_in(s.x.at(buffers[0], i), matrix);
         double* values = s.values.begin(values_buffer, scratch, i);
         int info = 0;
@@ -159,9 +152,7 @@ struct EigenvaluesSizes {
 
 // Eigenvalues of finite matrices only: the iteration does not end with NaN.
 template <class T>
-int64_t eigenvalues(void** buffers, const int64_t* sizes, const double*, void* scratch,
-                    int64_t begin, int64_t end) {
-    const auto s = read_sizes<EigenvaluesSizes>(sizes);
+int64_t eigenvalues(const EigenvaluesSizes& s, void** buffers, void* scratch, MatrixRange range) {
     const int n = int(s.order), work_length = int(s.work_length);
     T *matrix = area<T>(scratch, s.matrix), *work = area<T>(scratch, s.work);
     T* values = area<T>(scratch, s.values);
@@ -172,7 +163,7 @@ int64_t eigenvalues(void** buffers, const int64_t* sizes, const double*, void* s
     if (!IS_COMPLEX<T>) // the real and the imaginary parts are copied apart
         target.element = single ? Element::float32 : Element::float64;
     const MatrixCopy copy_out(by_columns<T>(n), target, n, 1);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         copy_in(s.x.at(buffers[0], i), matrix);
         if (!is_all_finite(matrix, s.order * s.order)) return false;
         char* result = s.result.at(buffers[1], i);
@@ -198,10 +189,7 @@ struct LuSizes {
     int64_t matrix, lower_work, pivots, row_numbers;
 };
 
-template <class T>
-int64_t lu(void** buffers, const int64_t* sizes, const double*, void* scratch, int64_t begin,
-           int64_t end) {
-    const auto s = read_sizes<LuSizes>(sizes);
+template <class T> int64_t lu(const LuSizes& s, void** buffers, void* scratch, MatrixRange range) {
     const Getrf<T> getrf(buffers[4]);
     const Laset<T> laset(buffers[5]);
     const int m = int(s.rows), n = int(s.columns), rank = std::min(m, n);
@@ -210,7 +198,7 @@ int64_t lu(void** buffers, const int64_t* sizes, const double*, void* scratch, i
     const MatrixCopy copy_in(s.x.layout, by_columns<T>(m), m, n);
     const MatrixCopy copy_lower(by_columns<T>(m), s.lower.layout, m, rank);
     const MatrixCopy copy_upper(by_columns<T>(m), s.upper.layout, rank, n);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         copy_in(s.x.at(buffers[0], i), matrix);
         getrf(m, n, matrix, m, pivots);
         std::copy_n(matrix, s.rows * rank, lower);
@@ -227,11 +215,11 @@ int64_t lu(void** buffers, const int64_t* sizes, const double*, void* scratch, i
 } // namespace
 
 DriverTable qr_svd_eig_drivers() {
-    return {{"qr", qr<double>, qr<Complex>, NUM_SIZES<QrSizes>},
-            {"hermitian", hermitian<double>, hermitian<Complex>, NUM_SIZES<HermitianSizes>},
-            {"svd", svd<double>, svd<Complex>, NUM_SIZES<SvdSizes>},
-            {"eigenvalues", eigenvalues<double>, eigenvalues<Complex>, NUM_SIZES<EigenvaluesSizes>},
-            {"lu", lu<double>, lu<Complex>, NUM_SIZES<LuSizes>}};
+    return {entry_of<QrSizes, qr<double>, qr<Complex>>("qr"),
+            entry_of<HermitianSizes, hermitian<double>, hermitian<Complex>>("hermitian"),
+            entry_of<SvdSizes, svd<double>, svd<Complex>>("svd"),
+            entry_of<EigenvaluesSizes, eigenvalues<double>, eigenvalues<Complex>>("eigenvalues"),
+            entry_of<LuSizes, lu<double>, lu<Complex>>("lu")};
 }
 
 } // namespace tenfold::lapack

@@ -80,11 +80,10 @@ template <class T> class SymmetricFactorization {
 };
 
 template <class T>
-int64_t symmetric_factors(void** buffers, const int64_t* sizes, const double*, void* scratch,
-                          int64_t begin, int64_t end) {
-    const auto s = read_sizes<SymmetricFactorSizes>(sizes);
+int64_t symmetric_factors(const SymmetricFactorSizes& s, void** buffers, void* scratch,
+                          MatrixRange range) {
     SymmetricFactorization<T> factorization(buffers, s, scratch);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         factorization.factor(i);
         return true;
     });
@@ -117,14 +116,13 @@ bool solve_packed(T* factors, const int* pivots, const EquationRows<T>& rows, in
 }
 
 template <class T>
-int64_t symmetric_solve(void** buffers, const int64_t* sizes, const double*, void* scratch,
-                        int64_t begin, int64_t end) {
-    const auto s = read_sizes<SymmetricSolveSizes>(sizes);
+int64_t symmetric_solve(const SymmetricSolveSizes& s, void** buffers, void* scratch,
+                        MatrixRange range) {
     const int64_t n = s.order, columns = s.sides.columns;
     const Substitution<T> substitute(buffers[3], s.sides, n);
     const SideCopies<T> sides(s.sides, n, buffers, scratch);
     int* pivots = area<int>(scratch, s.pivots);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         T* factors = s.factors.at<T>(buffers[0], i);
         load_pivots(factors + n * n, n, pivots);
         T* x = sides.copy_in(i);
@@ -142,10 +140,10 @@ int64_t symmetric_solve(void** buffers, const int64_t* sizes, const double*, voi
 } // namespace
 
 DriverTable symmetric_drivers() {
-    return {{"symmetric_factors", symmetric_factors<double>, symmetric_factors<Complex>,
-             NUM_SIZES<SymmetricFactorSizes>},
-            {"symmetric_solve", symmetric_solve<double>, symmetric_solve<Complex>,
-             NUM_SIZES<SymmetricSolveSizes>}};
+    return {entry_of<SymmetricFactorSizes, symmetric_factors<double>, symmetric_factors<Complex>>(
+                "symmetric_factors"),
+            entry_of<SymmetricSolveSizes, symmetric_solve<double>, symmetric_solve<Complex>>(
+                "symmetric_solve")};
 }
 
 } // namespace tenfold::lapack

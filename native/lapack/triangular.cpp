@@ -19,14 +19,12 @@ struct TriangularSizes {
 };
 
 template <class T>
-int64_t triangular(void** buffers, const int64_t* sizes, const double*, void* scratch,
-                   int64_t begin, int64_t end) {
-    const auto s = read_sizes<TriangularSizes>(sizes);
+int64_t triangular(const TriangularSizes& s, void** buffers, void* scratch, MatrixRange range) {
     const int64_t n = s.order;
     const Substitution<T> substitute(buffers[3], s.sides, n);
     const MatrixCopy copy_in(s.matrix.layout, by_columns<T>(n), n, n);
     const SideCopies<T> sides(s.sides, n, buffers, scratch);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         const char* matrix = s.matrix.at(buffers[0], i);
         T* triangle = s.copy < 0 ? s.matrix.at<T>(buffers[0], i) : area<T>(scratch, s.copy);
         if (s.copy >= 0) copy_in(matrix, triangle);
@@ -55,16 +53,14 @@ struct DiagonalSizes {
 
 // A diagonal is a band matrix of one band.
 template <class T>
-int64_t diagonal(void** buffers, const int64_t* sizes, const double*, void* scratch, int64_t begin,
-                 int64_t end) {
-    const auto s = read_sizes<DiagonalSizes>(sizes);
+int64_t diagonal(const DiagonalSizes& s, void** buffers, void* scratch, MatrixRange range) {
     const Tbtrs<T> tbtrs(buffers[3]);
     const int n = int(s.order), columns = int(s.sides.columns);
     MatrixLayout diagonal_layout = s.matrix.layout;
     diagonal_layout.row += diagonal_layout.column;
     const MatrixCopy copy_in(diagonal_layout, by_columns<T>(n), n, 1);
     const SideCopies<T> sides(s.sides, n, buffers, scratch);
-    return for_each_matrix(begin, end, [&](int64_t i) {
+    return for_each_matrix(range, [&](int64_t i) {
         T* band = s.copy < 0 ? s.matrix.at<T>(buffers[0], i) : area<T>(scratch, s.copy);
         if (s.copy >= 0) copy_in(s.matrix.at(buffers[0], i), band);
         T* x = sides.copy_in(i);
@@ -78,8 +74,8 @@ int64_t diagonal(void** buffers, const int64_t* sizes, const double*, void* scra
 } // namespace
 
 DriverTable triangular_drivers() {
-    return {{"triangular", triangular<double>, triangular<Complex>, NUM_SIZES<TriangularSizes>},
-            {"diagonal", diagonal<double>, diagonal<Complex>, NUM_SIZES<DiagonalSizes>}};
+    return {entry_of<TriangularSizes, triangular<double>, triangular<Complex>>("triangular"),
+            entry_of<DiagonalSizes, diagonal<double>, diagonal<Complex>>("diagonal")};
 }
 
 } // namespace tenfold::lapack

@@ -33,43 +33,43 @@ Op& known_op(uint32_t id) {
     return *op;
 }
 
-uint32_t declare_python_op(nb::object python, const std::string& name, bool view, bool shows_part,
-                           bool can_fail, bool whole_exponent, bool updates,
-                           const std::string& shapes, bool rule_free, bool zero_derivative,
+// The fields of an operation that Python names as it declares it.
+constexpr std::pair<const char*, bool Op::*> FLAGS[] = {
+    {"view", &Op::view},
+    {"shows_part", &Op::shows_part},
+    {"can_fail", &Op::can_fail},
+    {"whole_exponent", &Op::whole_exponent},
+    {"updates", &Op::updates},
+    {"rule_free", &Op::rule_free},
+    {"zero_derivative", &Op::zero_derivative},
+    {"pure", &Op::pure},
+    {"merges", &Op::merges},
+    {"unbounded_time", &Op::unbounded_time},
+    {"multiplies", &Op::multiplies},
+    {"contracts", &Op::contracts},
+    {"creates", &Op::creates},
+    {"constant_fill", &Op::constant_fill},
+    {"gathers", &Op::gathers},
+    {"scatters", &Op::scatters},
+    {"joins", &Op::joins},
+    {"keeps_products", &Op::keeps_products},
+    {"shares_factors", &Op::shares_factors},
+    {"per_member", &Op::per_member},
+    {"is_permanent", &Op::is_permanent},
+};
+
+uint32_t declare_python_op(nb::object python, const std::string& name, const std::string& shapes,
                            const std::string& folding, uint32_t weight, uint32_t num_arguments,
-                           bool pure, bool merges, bool unbounded_time, bool multiplies,
-                           bool contracts, bool creates, bool constant_fill, bool gathers,
-                           bool scatters, bool joins, bool keeps_products, bool shares_factors,
-                           bool per_member, bool is_permanent) {
+                           const nb::kwargs& flags) {
     Op& op = declare_op(name);
     op.python = python.ptr();
-    op.is_permanent = is_permanent;
-    if (is_permanent) python.release(); // else its readers and its calls keep it alive
-    op.view = view;
-    op.shows_part = shows_part;
-    op.can_fail = can_fail;
-    op.whole_exponent = whole_exponent;
-    op.updates = updates;
+    for (const auto& [flag, field] : FLAGS) op.*field = nb::cast<bool>(flags[flag]);
+    if (op.is_permanent) python.release(); // else its readers and its calls keep it alive
     if (shapes == "broadcast") op.shapes = Op::broadcast;
     if (shapes == "reduced") op.shapes = Op::reduced;
     if (shapes == "permuted") op.shapes = Op::permuted;
     op.weight = weight;
-    op.num_arguments = multiplies ? 0 : num_arguments;
-    op.pure = pure;
-    op.merges = merges;
-    op.multiplies = multiplies;
-    op.contracts = contracts;
-    op.unbounded_time = unbounded_time;
-    op.creates = creates;
-    op.constant_fill = constant_fill;
-    op.gathers = gathers;
-    op.scatters = scatters;
-    op.joins = joins;
-    op.keeps_products = keeps_products;
-    op.shares_factors = shares_factors;
-    op.per_member = per_member;
-    op.rule_free = rule_free;
-    op.zero_derivative = zero_derivative;
+    op.num_arguments = op.multiplies ? 0 : num_arguments;
     if (folding == "each") op.folding = Op::each;
     if (folding == "as one") op.folding = Op::as_one;
     if (folding == "any order") op.folding = Op::any_order;
@@ -178,14 +178,8 @@ NB_MODULE(_native_once, module) {
         },
         "id"_a);
     module.def("declared_ops", declared_ops);
-    module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "shows_part"_a,
-               "can_fail"_a, "whole_exponent"_a, "updates"_a = false, "shapes"_a = "",
-               "rule_free"_a = false, "zero_derivative"_a = false, "folding"_a = "", "weight"_a = 1,
-               "num_arguments"_a = 0, "pure"_a = true, "merges"_a = true,
-               "unbounded_time"_a = false, "multiplies"_a = false, "contracts"_a = false,
-               "creates"_a = false, "constant_fill"_a = false, "gathers"_a = false,
-               "scatters"_a = false, "joins"_a = false, "keeps_products"_a = false,
-               "shares_factors"_a = false, "per_member"_a = false, "is_permanent"_a = true);
+    module.def("declare_op", declare_python_op, "op"_a, "name"_a, nb::kw_only(), "shapes"_a,
+               "folding"_a, "weight"_a, "num_arguments"_a, "flags"_a);
     module.def("bind_symbol", [](const std::string& symbol, uint32_t op) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");

@@ -224,12 +224,12 @@ template <class T> static void solves_with_a_block_diagonal(bool row_major) {
 
 static void the_status_is_that_of_the_first_failure_and_all_matrices_are_computed() {
     int64_t computed = 0;
-    const int64_t status = for_each_matrix(2, 9, [&](int64_t i) {
+    const int64_t status = for_each_matrix({2, 9}, [&](int64_t i) {
         ++computed;
         return i != 4 && i != 7;
     });
     CHECK(status == 5 && computed == 7);
-    CHECK(for_each_matrix(0, 3, [](int64_t) { return true; }) == 0);
+    CHECK(for_each_matrix({0, 3}, [](int64_t) { return true; }) == 0);
 }
 
 static void each_driver_is_found_by_its_name() {

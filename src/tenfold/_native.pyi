@@ -137,7 +137,6 @@ class Node:
         keeps none of its own.
         """
     def stop_watching(self) -> None: ...
-
     def passed_through(self, mark: bool = True) -> bool:
         """Whether an evaluation has passed through it. With `mark` one does now, unless the value
         is too large to store.
@@ -269,32 +268,15 @@ def declare_weak_types(four: Sequence[np.dtype]) -> None: ...
 def declare_op(
     op: object,
     name: str,
-    view: bool,
-    shows_part: bool,
-    can_fail: bool,
-    whole_exponent: bool,
-    updates: bool = False,
-    shapes: str = "",
-    rule_free: bool = False,
-    zero_derivative: bool = False,
-    folding: str = "",
-    weight: int = 1,
-    num_arguments: int = 0,
-    pure: bool = True,
-    merges: bool = True,
-    unbounded_time: bool = False,
-    multiplies: bool = False,
-    contracts: bool = False,
-    creates: bool = False,
-    constant_fill: bool = False,
-    gathers: bool = False,
-    scatters: bool = False,
-    joins: bool = False,
-    keeps_products: bool = False,
-    shares_factors: bool = False,
-    per_member: bool = False,
-    is_permanent: bool = True,
-) -> int: ...
+    *,
+    shapes: str,
+    folding: str,
+    weight: int,
+    num_arguments: int,
+    **flags: bool,
+) -> int:
+    """Declare an operation; `flags` are its fields that are bools, all of them."""
+
 def op_record(id: int) -> object:
     """Return an object that frees the record of an operation when it is freed."""
 
@@ -989,7 +971,6 @@ def load_code(code: bytes, places: Sequence[int]) -> list[EntryPoint]:
     """Copy machine code to executable memory; return its functions, none if memory runs out."""
 
 def loaded_code_bytes() -> int: ...
-
 def set_hooks(**hooks: Callable[..., Any] | ContextVar[Any]) -> None: ...
 def set_missing_attribute(function: Callable[[Array, str], Any]) -> None:
     """Set the function that is called for public names that Array does not have."""

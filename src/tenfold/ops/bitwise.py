@@ -5,22 +5,34 @@ A negative shift count counts as past the width: its bits read unsigned are a hu
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from tenfold._native import Array
 from tenfold.core.dtype_rules import integral, shifting
+from tenfold.core.op import Op, P
 from tenfold.core.op_decorators import elementwise
 from tenfold.core.scalar_ir import UNSIGNED, Body, Element
 from tenfold.dtypes import kind_of
 
 
-@elementwise(
-    dtypes=integral,
-    reference=np.bitwise_and,
-    symbol="&",
-    kernel=lambda _, x, y: x & y,
-    commutes=True,
-)
+def _of_bits(
+    ufunc: np.ufunc, combine: Callable[[Any, Any], Any], symbol: str
+) -> Callable[[Callable[P, Array]], Op[P]]:
+    """Declare an operation on each pair of bits."""
+    return elementwise(
+        dtypes=integral,
+        reference=ufunc,
+        symbol=symbol,
+        kernel=lambda _, x, y: combine(x, y),
+        commutes=True,
+    )
+
+
+@_of_bits(np.bitwise_and, operator.and_, "&")
 def bitwise_and(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Bits set in both `x1` and `x2`, element by element; bool: logical and. Integers and bool.
 
@@ -30,13 +42,7 @@ def bitwise_and(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=integral,
-    reference=np.bitwise_or,
-    symbol="|",
-    kernel=lambda _, x, y: x | y,
-    commutes=True,
-)
+@_of_bits(np.bitwise_or, operator.or_, "|")
 def bitwise_or(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Bits set in `x1` or `x2`, element by element; bool: logical or. Integers and bool.
 
@@ -46,13 +52,7 @@ def bitwise_or(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=integral,
-    reference=np.bitwise_xor,
-    symbol="^",
-    kernel=lambda _, x, y: x ^ y,
-    commutes=True,
-)
+@_of_bits(np.bitwise_xor, operator.xor, "^")
 def bitwise_xor(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Bits set in one of `x1` and `x2` alone, element by element; bool: exclusive or.
 

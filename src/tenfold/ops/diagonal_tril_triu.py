@@ -5,7 +5,8 @@ view.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import ge, le
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.core.gather_rules import GatherSource, ResultIndex, in_bounds
 from tenfold.core.index_map import IndexMap
-from tenfold.core.op import BoundCall, SampleCall
+from tenfold.core.op import BoundCall, Op, P, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, movement
 from tenfold.core.scalar_ir import Body, Operand
 from tenfold.core.shape_rules import Shape, normalize_axis
@@ -182,26 +183,36 @@ def _zeros_of(_: object, structures: Sequence[Structure], _offset: int) -> Struc
     return structures[0] & Structure.DIAGONAL
 
 
-def _tril_element(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Operand:
-    row, column = at.axes[-2:]
-    return x.at(at, column - row <= at.number(offset))
+def _triangle(
+    numpy: Callable[..., Any],
+    compare: Callable[[Any, Any], Any],
+    structure: Structure,
+    vjp: Callable[..., tuple[Array]],
+) -> Callable[[Callable[P, BoundCall]], Op[P]]:
+    """Declare a triangle: `compare(column - row, k)` says which elements are in it."""
+
+    def element_at(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Operand:
+        row, column = at.axes[-2:]
+        return x.at(at, compare(column - row, at.number(offset)))
+
+    return movement(
+        shape=_unchanged_shape,
+        element_at=element_at,
+        structure=_zeros_of,
+        makes=lambda k: (structure if compare(k, 0) else Structure.GENERAL,),
+        numpy=(numpy,),
+        samples=TRIANGLE_SAMPLES,
+        batch_params=as_stack,
+        section="creation",
+        vjp=vjp,
+    )
 
 
-def _triu_element(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Operand:
-    row, column = at.axes[-2:]
-    return x.at(at, column - row >= at.number(offset))
-
-
-@movement(
-    shape=_unchanged_shape,
-    element_at=_tril_element,
-    structure=_zeros_of,
-    makes=lambda k: (Structure.LOWER if k <= 0 else Structure.GENERAL,),
-    numpy=(np.tril,),
-    samples=TRIANGLE_SAMPLES,
-    batch_params=as_stack,
-    section="creation",
-    vjp=lambda g, y, x, k: (tril(g, k),),  # type: ignore[has-type]  # below
+@_triangle(
+    np.tril,
+    le,
+    Structure.LOWER,
+    lambda g, y, x, k: (tril(g, k),),  # type: ignore[has-type]  # below
 )
 def tril(x: Array, /, k: int = 0) -> BoundCall:
     """Return the matrices (..., m, n) of `x` with 0 above the k-th diagonal: their lower triangles.
@@ -213,16 +224,11 @@ def tril(x: Array, /, k: int = 0) -> BoundCall:
     return _bind_triangle(x, k)
 
 
-@movement(
-    shape=_unchanged_shape,
-    element_at=_triu_element,
-    structure=_zeros_of,
-    makes=lambda k: (Structure.UPPER if k >= 0 else Structure.GENERAL,),
-    numpy=(np.triu,),
-    samples=TRIANGLE_SAMPLES,
-    batch_params=as_stack,
-    section="creation",
-    vjp=lambda g, y, x, k: (triu(g, k),),  # type: ignore[has-type]  # below
+@_triangle(
+    np.triu,
+    ge,
+    Structure.UPPER,
+    lambda g, y, x, k: (triu(g, k),),  # type: ignore[has-type]  # below
 )
 def triu(x: Array, /, k: int = 0) -> BoundCall:
     """Return the matrices (..., m, n) of `x` with 0 below the k-th diagonal: their upper triangles.

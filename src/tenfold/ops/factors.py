@@ -24,13 +24,14 @@ another method had failed before. Gaussian elimination handles singular and non-
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
-from tenfold.core.op import BoundCall, Inferred
+from tenfold.core.op import BoundCall, Inferred, Op, P
 from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.dtypes import COMPLEX128, FLOAT64, canonical, kind_of, real_part
@@ -261,15 +262,22 @@ def _factored_again(packed: Array, dtype: np.dtype) -> BoundCall:
     return BoundCall((packed,), (canonical(dtype, "factors"),))
 
 
-@operation(
+def _reader_of_factors(**facts: Any) -> Callable[[Callable[P, BoundCall]], Op[P]]:
+    """Declare what is computed of the factors of matrices, on stacks of them too."""
+    return operation(
+        rebind=_factored_again,
+        portable=True,
+        bind_depends_on="types",
+        public=False,
+        batch_params=as_stack,
+        **facts,
+    )
+
+
+@_reader_of_factors(
     rule=_of_factors,
-    rebind=_factored_again,
-    portable=True,
     reference=lambda packed, _: sign_and_logarithm(packed)[0],
     name="sign_of_determinant",
-    bind_depends_on="types",
-    public=False,
-    batch_params=as_stack,
     vjp=_sign_back,
 )
 def sign_of(packed: Array, /, *, dtype: np.dtype) -> BoundCall:
@@ -277,15 +285,10 @@ def sign_of(packed: Array, /, *, dtype: np.dtype) -> BoundCall:
     return BoundCall((packed,), (dtype,))
 
 
-@operation(
+@_reader_of_factors(
     rule=_of_factors,
-    rebind=_factored_again,
-    portable=True,
     reference=lambda packed, _: sign_and_logarithm(packed)[1],
     name="logarithm_of_determinant",
-    bind_depends_on="types",
-    public=False,
-    batch_params=as_stack,
     vjp=_logarithm_back,
 )
 def logarithm_of(packed: Array, /, *, dtype: np.dtype) -> BoundCall:
@@ -419,10 +422,8 @@ def _inverse_back(g: Array, y: Array, packed: Array, dtype: np.dtype) -> tuple[A
     return (-(adjoint @ g @ adjoint),)
 
 
-@operation(
+@_reader_of_factors(
     rule=_inv_factored_rule,
-    rebind=_factored_again,
-    portable=True,
     reference=_inv_factored,
     can_fail=True,
     remedy=SINGULAR,
@@ -430,9 +431,6 @@ def _inverse_back(g: Array, y: Array, packed: Array, dtype: np.dtype) -> tuple[A
         product(types[0].shape[:-2]) * (types[0].shape[-1] ** 3 - types[0].shape[-1] ** 3 // 3)
     ),
     name="inv",
-    bind_depends_on="types",
-    public=False,
-    batch_params=as_stack,
     vjp=_inverse_back,
 )
 def inv_factored(packed: Array, /, *, dtype: np.dtype) -> BoundCall:

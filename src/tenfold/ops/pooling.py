@@ -151,36 +151,38 @@ def _restored(result: Array, axes: tuple[int, ...]) -> Array:
     return result if axes == last else moveaxis(result, last, axes)
 
 
+def _reference_grid(window: Any, options: dict[str, Any], lengths: Shape) -> WindowGrid:
+    grid = WindowGrid.parse(
+        window, options.get("stride"), options.get("padding", 0), options.get("dilation", 1)
+    )
+    return grid.covering(lengths) if options.get("ceil_mode") else grid
+
+
+def _shown(grid: WindowGrid, at: Shape, lengths: Shape) -> Any:
+    """Return the indices of the elements that a window shows."""
+    places = [
+        [p for p in range(i * s - b, i * s - b + e, d) if 0 <= p < n]
+        for i, s, (b, _), e, d, n in zip(
+            at, grid.stride, grid.padding, grid.extent, grid.dilation, lengths, strict=True
+        )
+    ]
+    return np.ix_(*places)
+
+
 def _pool_reference(x: np.ndarray, window: Any, **options: Any) -> np.ndarray:
     """NumPy's reduction of each window in turn, without what stands in the padding."""
-    arguments: dict[str, Any] = {
-        "stride": None,
-        "padding": 0,
-        "dilation": 1,
-        "ceil_mode": False,
-        "mode": MAX,
-    }
-    arguments |= {name: value for name, value in options.items() if name != "axis"}
     axis = options.get("axis")
     count = len(window) if isinstance(window, tuple) else 1
     axes = tuple(range(-count, 0)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     x = np.moveaxis(x, axes, range(-len(axes), 0))
     lengths = x.shape[x.ndim - len(axes) :]
-    grid = WindowGrid.parse(
-        window, arguments["stride"], arguments["padding"], arguments["dilation"]
-    )
-    grid = grid.covering(lengths) if arguments["ceil_mode"] else grid
+    grid = _reference_grid(window, options, lengths)
     result = []
     for at in np.ndindex(*grid.positions(lengths)):
-        places = [
-            [p for p in range(i * s - b, i * s - b + e, d) if 0 <= p < n]
-            for i, s, (b, _), e, d, n in zip(
-                at, grid.stride, grid.padding, grid.extent, grid.dilation, lengths, strict=True
-            )
-        ]
-        key: Any = np.ix_(*places)
-        function: Any = getattr(np, arguments["mode"])
-        result.append(function(x[(..., *key)], axis=tuple(range(-len(axes), 0))))
+        function: Any = getattr(np, options.get("mode", MAX))
+        result.append(
+            function(x[(..., *_shown(grid, at, lengths))], axis=tuple(range(-len(axes), 0)))
+        )
     stacked = np.stack(result, -1).reshape(*result[0].shape, *grid.positions(lengths))
     return np.asarray(np.moveaxis(stacked, range(-len(axes), 0), axes))
 
@@ -338,23 +340,14 @@ def _unpool_reference(
 ) -> np.ndarray:
     """Each window in turn hands its gradient on."""
     mode = options.get("mode", MAX)
-    grid = WindowGrid.parse(
-        window, options.get("stride"), options.get("padding", 0), options.get("dilation", 1)
-    )
-    count = len(grid.window)
+    count = len(window) if isinstance(window, tuple) else 1
     lengths = x.shape[x.ndim - count :]
-    grid = grid.covering(lengths) if options.get("ceil_mode") else grid
+    grid = _reference_grid(window, options, lengths)
     if mode == MEAN and kind_of(gradient.dtype) not in "fc":
         gradient = gradient.astype(FLOAT64)
     result = np.zeros(x.shape, gradient.dtype)
     for at in np.ndindex(*grid.positions(lengths)):
-        places = [
-            [p for p in range(i * s - b, i * s - b + e, d) if 0 <= p < n]
-            for i, s, (b, _), e, d, n in zip(
-                at, grid.stride, grid.padding, grid.extent, grid.dilation, lengths, strict=True
-            )
-        ]
-        part = np.ix_(*places)
+        part = _shown(grid, at, lengths)
         for lead in np.ndindex(*x.shape[: x.ndim - count]):
             values, value = x[lead][part], gradient[(*lead, *at)]
             if mode in (SUM, MEAN):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import and_, eq, gt, lt, or_
+from typing import Any
+
 import numpy as np
 
 from tenfold._native import Array
@@ -18,31 +22,23 @@ def _against_infinity(k: Body, x: Element) -> tuple[Element, Element]:
     return k.bits(x, unsigned) & np.iinfo(unsigned).max // 2, infinity
 
 
-def _finite(k: Body, x: Operand) -> Element:
-    if isinstance(x, ComplexElement):
-        return _finite(k, x.real) & _finite(k, x.imaginary)
-    if kind_of(x.dtype) != "f":
-        return k.constant(True, BOOL)
-    magnitude, infinity = _against_infinity(k, x)
-    return magnitude < infinity
+def _by_magnitude(
+    compare: Callable[[Any, Any], Any], of_parts: Callable[[Any, Any], Any], of_whole: bool
+) -> Callable[[Body, Operand], Element]:
+    """Return the kernel rule that compares magnitudes with infinity; `of_whole` is the result for
+    integers.
+    """
 
+    def rule(k: Body, x: Operand) -> Element:
+        if isinstance(x, ComplexElement):
+            joined: Element = of_parts(rule(k, x.real), rule(k, x.imaginary))
+            return joined
+        if kind_of(x.dtype) != "f":
+            return k.constant(of_whole, BOOL)
+        result: Element = compare(*_against_infinity(k, x))
+        return result
 
-def _infinite(k: Body, x: Operand) -> Element:
-    if isinstance(x, ComplexElement):
-        return _infinite(k, x.real) | _infinite(k, x.imaginary)
-    if kind_of(x.dtype) != "f":
-        return k.constant(False, BOOL)
-    magnitude, infinity = _against_infinity(k, x)
-    return magnitude == infinity
-
-
-def _not_a_number(k: Body, x: Operand) -> Element:
-    if isinstance(x, ComplexElement):
-        return _not_a_number(k, x.real) | _not_a_number(k, x.imaginary)
-    if kind_of(x.dtype) != "f":
-        return k.constant(False, BOOL)
-    magnitude, infinity = _against_infinity(k, x)
-    return magnitude > infinity
+    return rule
 
 
 def _negative(k: Body, x: Element) -> Element:
@@ -51,7 +47,12 @@ def _negative(k: Body, x: Element) -> Element:
     return k.bits(x, SIGNED[x.dtype.itemsize]) < 0
 
 
-@elementwise(dtypes=predicate, reference=np.isfinite, kernel=_finite, takes_halves=True)
+@elementwise(
+    dtypes=predicate,
+    reference=np.isfinite,
+    kernel=_by_magnitude(lt, and_, of_whole=True),
+    takes_halves=True,
+)
 def isfinite(x: Array, /) -> Array:
     """Whether `x` is neither infinite nor NaN, element by element: bool, for any dtype.
 
@@ -61,7 +62,12 @@ def isfinite(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=predicate, reference=np.isinf, kernel=_infinite, takes_halves=True)
+@elementwise(
+    dtypes=predicate,
+    reference=np.isinf,
+    kernel=_by_magnitude(eq, or_, of_whole=False),
+    takes_halves=True,
+)
 def isinf(x: Array, /) -> Array:
     """Whether `x` is infinite, for complex in either part, element by element: bool, for any dtype.
 
@@ -71,7 +77,12 @@ def isinf(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=predicate, reference=np.isnan, kernel=_not_a_number, takes_halves=True)
+@elementwise(
+    dtypes=predicate,
+    reference=np.isnan,
+    kernel=_by_magnitude(gt, or_, of_whole=False),
+    takes_halves=True,
+)
 def isnan(x: Array, /) -> Array:
     """Whether `x` is NaN, for complex in either part, element by element: bool, for any dtype.
 

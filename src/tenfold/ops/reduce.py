@@ -13,7 +13,7 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.core.canonical_reduction import accumulation_dtypes, fold_axes
-from tenfold.core.op import ReductionTree, SampleCall
+from tenfold.core.op import Op, P, ReductionTree, SampleCall
 from tenfold.core.op_decorators import reduction, refuse_unordered
 from tenfold.core.scalar_ir import Body, ComplexElement, Element, Operand
 from tenfold.core.shape_rules import Axis, Shape, normalize_axes, normalize_axis, product, reduced
@@ -181,16 +181,23 @@ def _extremum_reference(ufunc: np.ufunc, negative_wins: bool) -> Callable[..., n
     return reference
 
 
-@reduction(
-    dtypes=_ordered_dtypes,
-    reference=_extremum_reference(np.maximum, negative_wins=False),
-    folding=_reduction_tree("largest", exact=True),
-    empty=False,
-    method=True,
-    numpy=(np.max, np.amax),
-    samples=SAMPLES,
-    vjp=_shares_of_ties,
-)
+def _extremum(
+    kind: str, ufunc: np.ufunc, *numpy: Callable[..., Any]
+) -> Callable[[Callable[P, Array]], Op[P]]:
+    """Declare the reduction by np.maximum or np.minimum."""
+    return reduction(
+        dtypes=_ordered_dtypes,
+        reference=_extremum_reference(ufunc, negative_wins=ufunc is np.minimum),
+        folding=_reduction_tree(kind, exact=True),
+        empty=False,
+        method=True,
+        numpy=numpy,
+        samples=SAMPLES,
+        vjp=_shares_of_ties,
+    )
+
+
+@_extremum("largest", np.maximum, np.max, np.amax)
 def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Largest element over `axis`: one, a tuple of them, or all when None; the dtype of `x`.
 
@@ -203,16 +210,7 @@ def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """
 
 
-@reduction(
-    dtypes=_ordered_dtypes,
-    reference=_extremum_reference(np.minimum, negative_wins=True),
-    folding=_reduction_tree("smallest", exact=True),
-    empty=False,
-    method=True,
-    numpy=(np.min, np.amin),
-    samples=SAMPLES,
-    vjp=_shares_of_ties,
-)
+@_extremum("smallest", np.minimum, np.min, np.amin)
 def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Smallest element over `axis`: one, a tuple of them, or all when None; the dtype of `x`.
 
@@ -229,19 +227,27 @@ def _bool_dtypes(type_: Type) -> FoldDtypes:
     return BOOL, BOOL
 
 
-def _any_reference(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
-    return np.any(x, axis=axes, keepdims=keepdims)
+def _reduced_by(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
+    """Return a function of NumPy as a reference."""
+    return lambda x, axes, keepdims: np.asarray(function(x, axis=axes, keepdims=keepdims))
 
 
-@reduction(
-    dtypes=_bool_dtypes,
-    reference=_any_reference,
-    folding=_reduction_tree("or", identity=False, exact=True),
-    method=True,
-    numpy=(np.any,),
-    samples=(*SAMPLES, *_EMPTY_SAMPLES),
-    section="utility",
-)
+def _truth(
+    kind: str, numpy: Callable[..., Any], *, identity: bool
+) -> Callable[[Callable[P, Array]], Op[P]]:
+    """Declare the reduction of truth values."""
+    return reduction(
+        dtypes=_bool_dtypes,
+        reference=_reduced_by(numpy),
+        folding=_reduction_tree(kind, identity=identity, exact=True),
+        method=True,
+        numpy=(numpy,),
+        samples=(*SAMPLES, *_EMPTY_SAMPLES),
+        section="utility",
+    )
+
+
+@_truth("or", np.any, identity=False)
 def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Whether an element is not zero, over `axis`: one, a tuple of them, or all when None; bool.
 
@@ -253,19 +259,7 @@ def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """
 
 
-def _all_reference(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
-    return np.all(x, axis=axes, keepdims=keepdims)
-
-
-@reduction(
-    dtypes=_bool_dtypes,
-    reference=_all_reference,
-    folding=_reduction_tree("and", identity=True, exact=True),
-    method=True,
-    numpy=(np.all,),
-    samples=(*SAMPLES, *_EMPTY_SAMPLES),
-    section="utility",
-)
+@_truth("and", np.all, identity=True)
 def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Whether no element is zero, over `axis`: one, a tuple of them, or all when None; bool.
 
@@ -281,10 +275,6 @@ def _count_dtypes(type_: Type) -> FoldDtypes:
     return BOOL, INT64
 
 
-def _count_nonzero_reference(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
-    return np.asarray(np.count_nonzero(x, axis=axes, keepdims=keepdims))
-
-
 def _accumulate_truth(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
     assert isinstance(x, Element), "a truth value"
     return (k.convert(x, INT64),)
@@ -292,7 +282,7 @@ def _accumulate_truth(k: Body, x: Operand, index: Element) -> tuple[Element, ...
 
 @reduction(
     dtypes=_count_dtypes,
-    reference=_count_nonzero_reference,
+    reference=_reduced_by(np.count_nonzero),
     folding=_reduction_tree(
         "add", dtype=lambda _: INT64, accumulate=_accumulate_truth, identity=0, exact=True
     ),
@@ -345,23 +335,24 @@ def _finish_index(k: Body, accumulators: tuple[Element, ...], dtype: np.dtype) -
     return accumulators[1]
 
 
-def _position_tree(kind: str) -> ReductionTree:
-    return _reduction_tree(
-        kind, accumulate=_accumulate_with_index, finish=_finish_index, one_axis=True
+def _position(kind: str, numpy: Callable[..., Any]) -> Callable[[Callable[P, Array]], Op[P]]:
+    """Declare the search for the position of an extreme."""
+    return reduction(
+        dtypes=_position_dtypes,
+        reference=_position_reference(numpy),
+        folding=_reduction_tree(
+            kind, accumulate=_accumulate_with_index, finish=_finish_index, one_axis=True
+        ),
+        empty=False,
+        axes_of=_one_axis_or_all,
+        method=True,
+        numpy=(numpy,),
+        samples=_ONE_AXIS_SAMPLES,
+        section="searching",
     )
 
 
-@reduction(
-    dtypes=_position_dtypes,
-    reference=_position_reference(np.argmax),
-    folding=_position_tree("first largest"),
-    empty=False,
-    axes_of=_one_axis_or_all,
-    method=True,
-    numpy=(np.argmax,),
-    samples=_ONE_AXIS_SAMPLES,
-    section="searching",
-)
+@_position("first largest", np.argmax)
 def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """Position of the largest element along `axis`, int64; in the flattened array when None.
 
@@ -374,17 +365,7 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
     """
 
 
-@reduction(
-    dtypes=_position_dtypes,
-    reference=_position_reference(np.argmin),
-    folding=_position_tree("first smallest"),
-    empty=False,
-    axes_of=_one_axis_or_all,
-    method=True,
-    numpy=(np.argmin,),
-    samples=_ONE_AXIS_SAMPLES,
-    section="searching",
-)
+@_position("first smallest", np.argmin)
 def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """Position of the smallest element along `axis`, int64; in the flattened array when None.
 

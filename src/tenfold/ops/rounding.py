@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tenfold._native import Array
 from tenfold.core.dtype_rules import real, rounding
+from tenfold.core.op import Op, P
 from tenfold.core.op_decorators import elementwise
 from tenfold.core.scalar_ir import Body, Element
 from tenfold.dtypes import kind_of
 from tenfold.ops.complex_parts import componentwise
 
 
-@elementwise(
-    dtypes=real,
-    reference=np.ceil,
-    kernel=lambda k, x: k.ceil(x) if kind_of(x.dtype) == "f" else x,
-    zero_derivative=True,
-)
+def _to_whole(ufunc: np.ufunc) -> Callable[[Callable[P, Array]], Op[P]]:
+    """Declare the rounding of a ufunc, which a kernel body has by the same name."""
+
+    def kernel(k: Body, x: Element) -> Element:
+        rounded: Element = getattr(k, ufunc.__name__)(x) if kind_of(x.dtype) == "f" else x
+        return rounded
+
+    return elementwise(dtypes=real, reference=ufunc, kernel=kernel, zero_derivative=True)
+
+
+@_to_whole(np.ceil)
 def ceil(x: Array, /) -> Array:
     """Smallest whole number not below `x`, element by element; the dtype of `x`.
 
@@ -29,12 +37,7 @@ def ceil(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=real,
-    reference=np.floor,
-    kernel=lambda k, x: k.floor(x) if kind_of(x.dtype) == "f" else x,
-    zero_derivative=True,
-)
+@_to_whole(np.floor)
 def floor(x: Array, /) -> Array:
     """Largest whole number not above `x`, element by element; the dtype of `x`.
 
@@ -46,12 +49,7 @@ def floor(x: Array, /) -> Array:
     """
 
 
-@elementwise(
-    dtypes=real,
-    reference=np.trunc,
-    kernel=lambda k, x: k.trunc(x) if kind_of(x.dtype) == "f" else x,
-    zero_derivative=True,
-)
+@_to_whole(np.trunc)
 def trunc(x: Array, /) -> Array:
     """`x` without its fraction, element by element: rounded towards zero; the dtype of `x`.
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import BoundCall, Inferred, SampleCall
+from tenfold.core.op import BoundCall, Inferred, Op, P, SampleCall
 from tenfold.core.op_decorators import array, derived, operation, refuse_unordered
 from tenfold.core.scatter_rules import ScatterRule
 from tenfold.core.shape_rules import normalize_count
@@ -110,16 +110,27 @@ def _shares_of_segments(
     return where(wins, take(share, ids, axis=0), 0), None
 
 
-@operation(
+def _segmented(
+    kind: str, fill: Callable[[np.dtype], Any], **facts: Any
+) -> Callable[[Callable[P, BoundCall]], Op[P]]:
+    """Declare a reduction by index, whose segments begin with `fill(dtype)`."""
+    return operation(
+        scatter=ScatterRule(kind=kind, value=0, indices=slice(1, 2), fill=fill),
+        can_fail=True,
+        bind_depends_on="types",
+        remedy=_REMEDY,
+        batch=segment_members,
+        samples=_SAMPLES,
+        section="indexing",
+        **facts,
+    )
+
+
+@_segmented(
+    "largest",
+    lowest,
     rule=_extreme_rule,
     reference=extreme_by_segment(np.maximum, lowest, negative_wins=False),
-    scatter=ScatterRule(kind="largest", value=0, indices=slice(1, 2), fill=lowest),
-    can_fail=True,
-    bind_depends_on="types",
-    remedy=_REMEDY,
-    batch=segment_members,
-    samples=_SAMPLES,
-    section="indexing",
     vjp=_shares_of_segments,
 )
 def segment_max(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall:
@@ -136,16 +147,11 @@ def segment_max(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall
     return BoundCall((x, segment_ids), (normalize_count(num_segments, "num_segments"),))
 
 
-@operation(
+@_segmented(
+    "smallest",
+    highest,
     rule=_extreme_rule,
     reference=extreme_by_segment(np.minimum, highest, negative_wins=True),
-    scatter=ScatterRule(kind="smallest", value=0, indices=slice(1, 2), fill=highest),
-    can_fail=True,
-    bind_depends_on="types",
-    remedy=_REMEDY,
-    batch=segment_members,
-    samples=_SAMPLES,
-    section="indexing",
     vjp=_shares_of_segments,
 )
 def segment_min(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall:
@@ -195,16 +201,11 @@ def _segment_prod_back(
     return take(g, ids, axis=0) * others, None
 
 
-@operation(
+@_segmented(
+    "product",
+    lambda _: 1,
     rule=segment_rule,
     reference=by_segment(np.multiply, lambda _: 1),
-    scatter=ScatterRule(kind="product", value=0, indices=slice(1, 2), fill=lambda _: 1),
-    can_fail=True,
-    bind_depends_on="types",
-    remedy=_REMEDY,
-    batch=segment_members,
-    samples=_SAMPLES,
-    section="indexing",
     vjp=_segment_prod_back,
 )
 def segment_prod(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall:
