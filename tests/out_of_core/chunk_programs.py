@@ -65,6 +65,9 @@ ROWS: dict[str, Program] = {
     "assigned rows": lambda x: tn.set_at(tn.set_at(x, slice(5, 20), 7), 30, x[2]),
     "assigned to zeros": lambda x: tn.set_at(tn.zeros(x.shape), slice(1, None), x[:-1]),
     "new axis": lambda x: x[None] * 2,
+    "places": lambda x: tn.searchsorted(tn.asarray([-1.0, 0.0, 1.0]), x),
+    "diagonals": lambda x: tn.diagonal(x[:, :, None] * x[:, None, :], 0, 1, 2),
+    "triangles": lambda x: tn.tril(x[:, :, None] * x[:, None, :]),
     "traced function": lambda x: tn.function(lambda v: v * 2 - tn.sum(v, axis=0))(x),
     "mapped rows": lambda x: tn.vmap(lambda row: row - tn.max(row))(x),
 }

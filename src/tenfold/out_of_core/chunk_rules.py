@@ -15,13 +15,16 @@ follow from what an op declares: its shapes, index map, reduced or contracted ax
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from tenfold import _native
+from tenfold._native import Node, Type
 from tenfold.core.index_map import AxisMap, updated_slice
 from tenfold.core.op import Kind, Op, Params
 from tenfold.core.shape_rules import Pick, whole_axes
+from tenfold.ops.batch_rules import Members
 from tenfold.ops.indexing import index, index_view, slice_view
 from tenfold.ops.joining import concat
 from tenfold.ops.pad import pad
@@ -35,6 +38,7 @@ from tenfold.out_of_core.chunk_folds import (
     scatter_fold,
 )
 from tenfold.out_of_core.cut_node import CannotCutError, CutNode, Rows, common, with_length
+from tenfold.transforms.batch_interpreter import apply_batch_rule
 
 
 class RowRule(NamedTuple):
@@ -80,8 +84,13 @@ def _reduction(cut: CutNode) -> RowRule:
     return RowRule(axis - before, cut.as_it_is)
 
 
-def _permutation(cut: CutNode) -> RowRule:
-    return RowRule(int(cut.node.params[0].index(cut.only()[1])), cut.as_it_is)
+def _view(cut: CutNode) -> RowRule:
+    at, axis = cut.only()
+    access = cut.op.reads(cut.shapes[at], cut.node.params)
+    result = access[axis][0]
+    if access[axis] != (result, 1, 0) or sum(step[0] == result for step in access) > 1:
+        raise CannotCutError("a diagonal takes other columns of each row")
+    return RowRule(result, cut.as_it_is)
 
 
 def _index(cut: CutNode) -> RowRule:
@@ -332,54 +341,79 @@ def _segments(cut: CutNode) -> RowRule:
     return RowRule(axis, cut.as_it_is)
 
 
-def _member_params(cut: CutNode) -> Params | None:
-    """Return the params with which an op computes one row of a batch along the first axis."""
-    batch_params, params = cut.op.transforms.batch_params, cut.node.params
-    if batch_params is None or any(axis not in (0, None) for axis in cut.axes):
-        return None
-    candidates = [params]
+def _stack(cut: CutNode) -> RowRule:
+    """An operation that `tn.vmap` would make of one that computes a row."""
+    length = cut.shapes[cut.chunked[0][0]][0]
+    if any(axis not in (0, None) for axis in cut.axes):
+        raise CannotCutError
+    all_inputs = tuple([True] * len(cut.axes))
+    for flags in (all_inputs, tuple([axis is not None for axis in cut.axes])):
+        for params in _member_params(cut.node.params):
+            member = _member(cut, flags, params, length)
+            if member is not None:
+                return RowRule(0, partial(_rows_of_stack, cut, flags, member))
+    raise CannotCutError
+
+
+def _member_params(params: Params) -> Iterator[Params]:
+    """Yield params, and those with the axes that its first or second one may be shifted."""
+    yield params
     for at in range(min(len(params), 2)):  # an axis, or a tuple of them
         axes = params[at] if type(params[at]) is tuple else (params[at],)
         if all(type(axis) is int and axis > 0 for axis in axes):
             before = tuple([axis - 1 for axis in axes])
             own = before if type(params[at]) is tuple else before[0]
-            candidates.append((*params[:at], own, *params[at + 1 :]))
-    length = cut.shapes[cut.chunked[0][0]][0]
-    types = [_native.Type(x.type.shape[1:], x.type.dtype, x.type.device) for x in cut.node.inputs]
-    member = tuple(map(_native.placeholder, types))
-    for candidate in candidates:
-        try:
-            cut.op.rebound(member, candidate)  # a call tests more than the rule of shapes
-            inferred = cut.op.semantics.rule(tuple(types), *candidate)
-            same = batch_params(length, *candidate) == params
-        except (ValueError, TypeError, IndexError):
-            continue
-        shapes = [shape for shape, _ in inferred.results]
-        if same and [(length, *shape) for shape in shapes] == [t.shape for t in cut.node.types]:
-            return candidate
-    return None
+            yield (*params[:at], own, *params[at + 1 :])
 
 
-def _stack(cut: CutNode) -> RowRule:
-    params, batch_params = _member_params(cut), cut.op.transforms.batch_params
-    if params is None or batch_params is None:
-        raise CannotCutError
+def _member(cut: CutNode, flags: tuple[bool, ...], params: Params, length: int) -> Node | None:
+    """Return the node of one row whose batch is the node; None where it is another."""
+    types = [node.type for node in cut.node.inputs]
+    full = tuple(map(_native.placeholder, types))
+    one = tuple(
+        [
+            _native.placeholder(Type(x.shape[1:], x.dtype, x.device)) if is_batched else whole
+            for x, is_batched, whole in zip(types, flags, full, strict=True)
+        ]
+    )
+    try:
+        cut.op.rebound(one, params)  # a call tests more than the rule of shapes
+        member = _origin_node(_native.apply(cut.op.id, one, params))
+        batch = apply_batch_rule(Members(cut.op, length, full, flags), member)
+        node = _origin_node(batch)
+    except (ValueError, TypeError, IndexError):
+        return None
+    same = node.op is cut.op and node.params == cut.node.params
+    same = same and [*node.inputs] == [*map(_native.node_of, full)]
+    return member if same and node.types == cut.node.types else None
 
-    def rows(source: Rows, begin: int, end: int) -> Any:
-        operands = [source.rows(at, begin, end, axis=0) for at in cut.operands]
-        return cut.call(operands, batch_params(end - begin, *params))
 
-    return RowRule(0, rows)
+def _origin_node(result: Any) -> Node:
+    """Return the node of an operation of one or several results."""
+    return (
+        _native.node_of(result[0]).inputs[0] if type(result) is tuple else _native.node_of(result)
+    )
+
+
+def _rows_of_stack(
+    cut: CutNode, flags: tuple[bool, ...], member: Node, source: Rows, begin: int, end: int
+) -> Any:
+    operands = [
+        source.rows(at, begin, end, axis=0) if is_batched else source.whole(at)
+        for at, is_batched in enumerate(flags)
+    ]
+    with cut.line():
+        return apply_batch_rule(Members(cut.op, end - begin, tuple(operands), flags), member)
 
 
 CHUNK_RULES: tuple[tuple[Callable[[Op[...]], object], Callable[[CutNode], RowRule]], ...] = (
     (lambda op: op.semantics.shapes == "broadcast", _map),
     (lambda op: op.rewriting.reduces, _reduction),
-    (lambda op: op.semantics.shapes == "permuted", _permutation),
     (lambda op: op is index, _index),
     (lambda op: op is sliding_window_view, _windows),
     (lambda op: op.lowering.updates, _update),
     (lambda op: op is broadcast_to, _broadcast),
+    (lambda op: op.semantics.view and op.is_affine_view, _view),
     (lambda op: op is reshape, _reshape),
     (lambda op: op is pad, _pad),
     (lambda op: op.rewriting.contraction, _product),
@@ -389,14 +423,16 @@ CHUNK_RULES: tuple[tuple[Callable[[Op[...]], object], Callable[[CutNode], RowRul
     (lambda op: op.lowering.scanning, _scan),
     (lambda op: op.lowering.scatter, _scatter),
     (lambda op: op.lowering.segments, _segments),
-    (lambda op: op.transforms.batch_params, _stack),
+    (lambda op: op.transforms.batch_params or op.transforms.batch, _stack),
 )
 """Whether an op is of a kind, by its declaration, and the rule of that kind; the first applies."""
 
 
 def has_chunk_rule(op: Op[...]) -> bool:
-    """Whether there is a rule for an op."""
-    return any(applies(op) for applies, _ in CHUNK_RULES)
+    """Whether there is a rule for an op, which says more than how it is batched."""
+    return op.transforms.batch_params is not None or any(
+        applies(op) for applies, rule in CHUNK_RULES if rule is not _stack
+    )
 
 
 def row_rule(cut: CutNode) -> RowRule:

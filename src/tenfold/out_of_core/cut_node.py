@@ -81,9 +81,13 @@ class CutNode:
             ]
         )
 
+    def line(self) -> Scope:
+        """Return the scope in which nodes have the line of this one."""
+        return Scope((ORIGIN, self.node.origin or ORIGIN.get()))
+
     def call(self, operands: Sequence[Any], params: Params | None = None) -> Any:
         """Make the node of the operation on other operands, with its line."""
-        with Scope((ORIGIN, self.node.origin or ORIGIN.get())):
+        with self.line():
             given = self.node.params if params is None else params
             return _native.apply(self.op.id, tuple(operands), given)
 

@@ -136,7 +136,7 @@ def _batch_node(node: Node, operands: Sequence[BatchedNode], length: int) -> Bat
         result = (
             _batch_call(members, node)
             if node.op.semantics.body and node.op.transforms.batch is None
-            else _apply_batch_rule(members, node)
+            else apply_batch_rule(members, node)
         )
         if result is NotImplemented:
             result = _call_per_member(members, node)
@@ -168,7 +168,7 @@ def with_batch_axis(entry: BatchedNode, length: int) -> Array:
     return result
 
 
-def _apply_batch_rule(members: Members, node: Node) -> Any:
+def apply_batch_rule(members: Members, node: Node) -> Any:
     """Apply the batch rule that follows from the op's declaration."""
     op, params, positions = members.op, node.params, range(len(members.operands))
     if op.transforms.batch is not None:
@@ -243,6 +243,7 @@ __all__ = [
     "IMPLICIT_BATCH",
     "BatchedNode",
     "BatchedSubgraph",
+    "apply_batch_rule",
     "batch_implicitly",
     "batch_nodes",
     "with_batch_axis",
