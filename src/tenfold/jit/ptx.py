@@ -1,7 +1,7 @@
 """PTX: the assembly of a kernel of threads for a device of NVIDIA, by LLVM.
 
-Takes a Kernel with `block`, or a product, and a processor, hands on the text of PTX, which the
-driver of a device loads.
+Takes a Kernel with `block`, a product, or a kernel of rows, and a processor. Hands on the text of
+PTX, which the driver of a device loads.
 
 >>> from tenfold.core.loop_ir import KernelOperand, KernelStore
 >>> from tenfold.core.scalar_ir import Body
@@ -21,6 +21,7 @@ from functools import cache
 from typing import Any
 
 from tenfold.codegen.simt.module import render_threads
+from tenfold.codegen.simt.row_table import RowTable
 from tenfold.codegen.simt.thread_product import ThreadProduct
 from tenfold.codegen.simt.words import PTX_WORDS
 from tenfold.core.loop_ir import Kernel
@@ -29,15 +30,15 @@ from tenfold.jit import llvm_bindings
 from tenfold.jit.program import OPTIMISED
 
 TRIPLE = "nvptx64-nvidia-cuda"
-ThreadKernel = Kernel | ThreadProduct
+ThreadKernel = Kernel | ThreadProduct | RowTable
 """What has a form for threads."""
 
 
 def ptx_source(kernel: ThreadKernel) -> str:
     """Return the LLVM IR of a kernel, from which PTX is made."""
-    if isinstance(kernel, ThreadProduct):
-        return kernel.thread_text(PTX_WORDS)
-    return render_threads(kernel, PTX_WORDS)
+    if isinstance(kernel, Kernel):
+        return render_threads(kernel, PTX_WORDS)
+    return kernel.thread_text(PTX_WORDS)
 
 
 def ptx_of(kernel: ThreadKernel, processor: str) -> str:
