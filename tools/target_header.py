@@ -1,8 +1,8 @@
 """Target header: writes the numbers that native code shares with Python's planner.
 
 Takes the defaults of `tenfold.schedule.target.Target`, the lanes and the block of the canonical
-reduction tree, and the table of rows, hands on the text of native/memory/target_facts.h. `make
-stubs` writes it.
+reduction tree, and the table of rows. Hands on the text of native/memory/target_facts.h, which
+`make stubs` writes.
 
     python tools/target_header.py [--check]
 """

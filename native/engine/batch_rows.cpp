@@ -295,8 +295,8 @@ OperatorResult run_fold(const BatchRows* rows, const Type& type, Future& fold, i
     const bool is_host = device_of(type.device).is_host;
     const DType& dtype = dtype_of(type.dtype);
     const bool is_half = dtype.kind == 'f' && dtype.bytes < 4; // rounded after each addition
-    const bool has_kernel = is_host ? rows && rows->type.get() == &type
-                                    : has_loops_on(type.device) && dtype.kind != 'b' && !is_half;
+    const bool has_kernel =
+        is_host ? rows && rows->type.get() == &type : rows && dtype.kind != 'b' && !is_half;
     if (!has_kernel) return answer;
     std::vector<Ref<Value>> values;
     for (Edge& edge : fold.inputs()) {

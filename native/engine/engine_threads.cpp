@@ -319,6 +319,8 @@ const BatchRows* Engine::sum_rows(const Type& type, uint64_t options) {
     BatcherKey signature = signature_of(*add_, types);
     signature.options = options;
     Batcher* found = batcher_of(signature);
+    static const BatchRows on_device; // where kernels find rows by themselves
+    if (found && found->is_native() && !device_of(type.device).is_host) return &on_device;
     return found && found->rows ? &*found->rows : nullptr;
 }
 

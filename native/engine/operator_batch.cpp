@@ -63,7 +63,11 @@ void run_each(const PlannedGraph& planned, std::span<const TemplateInput> inputs
     const std::size_t count = inputs.size() / results.size();
     for (Ref<Value>& result : results) {
         bool is_valid = true;
-        for (std::size_t k = 0; k < count; ++k) is_valid &= runner.bind_input(k, *inputs[k].value);
+        for (std::size_t k = 0; k < count; ++k) {
+            Ref<Value> value = *inputs[k].value;
+            if (!device_of(value->type->device).is_host) value = in_c_order(value);
+            is_valid &= value && runner.bind_input(k, value);
+        }
         if (is_valid) result = runner.run_chained();
         inputs = inputs.subspan(count);
     }
@@ -176,7 +180,7 @@ StackedOutcome run_stacked(const Batcher& batcher, Members members,
         signature.add(operand);
         types.push_back(operand.type.get());
     }
-    if (are_equal) return StackedOutcome::equal;
+    if (are_equal && !batcher.plans_numbers) return StackedOutcome::equal;
     const RowRange range = row_range(members.size(), nullptr, types,
                                      can_fail(batcher, operation) ? members.size() : SIZE_MAX);
     BatchPlan batch = find_batch_plan(signature, range);

@@ -318,7 +318,7 @@ void prepare_batcher(Engine& engine, Operation& operation, std::span<Type* const
                         are_stackable(types, result.planned_graph.get(), result.result.get());
         const bool is_on_device = !device_of(node->type->device).is_host && result.is_native();
         result.runs_alone = !result.stacks && !result.rows && !result.interprets() &&
-                            !(is_on_device && operation.kind == Operation::elementwise);
+                            !(is_on_device && has_native_kernel(*node));
     }
     engine.add_batcher(Engine::signature_of(operation, types), std::move(result));
 }

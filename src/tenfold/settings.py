@@ -73,6 +73,20 @@ def _integer(minimum: int, maximum: int) -> Callable[[object], int]:
     return parse
 
 
+def _for_devices(maximum: int) -> Callable[[object], int | str]:
+    """A number, or text such as "64, emulated=16": that of all devices, then those of some."""
+    parse_number = _integer(0, maximum)
+
+    def parse(value: object) -> int | str:
+        if not isinstance(value, str) or "=" not in value:
+            return parse_number(value)
+        for item in value.split(","):
+            parse_number(item.rpartition("=")[2].strip())
+        return value
+
+    return parse
+
+
 def _choice(*choices: str) -> Callable[[object], str]:
     def parse(value: object) -> str:
         if isinstance(value, bool) or str(value) not in choices:
@@ -300,15 +314,17 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "batch_limit",
         0,
-        _integer(0, 2**31 - 1),
-        "Largest number of members of a batch, also in new engines (0: any number).",
+        _for_devices(2**31 - 1),
+        "Largest number of members of a batch, also in new engines (0: any number). Text such as "
+        '`"64, emulated=16"` has a number for the devices of a name; the option `device` chooses.',
     ),
     Setting(
         "batch_wait",
         50,
-        _integer(0, 60_000_000),
+        _for_devices(60_000_000),
         "Microseconds without a push or an end of a task after which a batch runs, in new "
-        "engines. The argument `tn.Engine(batch_wait=...)` is in seconds.",
+        "engines. The argument `tn.Engine(batch_wait=...)` is in seconds. A number for each "
+        "device, as for `batch_limit`.",
     ),
     Setting(
         "memory_limit",
@@ -472,7 +488,22 @@ def changed_compute_options() -> list[str]:
 
 def batch_limit() -> int:
     """Return the largest number of members of a batch: 0 for any number, 1 without batching."""
-    return int(get("batch_limit")) if get("batch") else 1
+    return on_device("batch_limit") if get("batch") else 1
+
+
+def on_device(name: str) -> int:
+    """Return an option that may have a number for each device, for the device in force.
+
+    >>> with options(batch_wait="10, cpu=20, emulated=30"):
+    ...     on_device("batch_wait")
+    20
+    """
+    device, number = str(get("device")), int(_TABLE[name].default)
+    for item in str(get(name)).split(","):
+        key, _, text = item.rpartition("=")
+        if key.strip() in ("", device, device.partition(":")[0]):
+            number = int(text)
+    return number
 
 
 def options(**values: Value) -> AbstractContextManager[None]:

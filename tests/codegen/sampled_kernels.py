@@ -7,12 +7,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
 import tenfold as tn
 from movement_samples import called
 from tenfold import _native
+from tenfold.codegen.simt.row_table import RowForm, RowTable
 from tenfold.codegen.simt.thread_product import ThreadProduct
 from tenfold.core.graph import Graph
 from tenfold.core.loop_ir import Kernel
@@ -29,6 +31,7 @@ from tenfold.schedule.schedule_ir import Step
 DEVICE = "emulated:0"
 LAYOUTS = (((64, 96), None), ((64, 96), 0), ((64, 96), 1), ((2, 70000), 1), ((3, 40, 50), 1))
 """Shapes and folded axes: all, columns, rows, long rows, columns of a stack."""
+ROW_DTYPES = ("float64", "float32", "int64", "int32", "int16", "int8")
 FOLDS = (tn.sum, tn.max, tn.argmin, tn.any, tn.var)
 
 
@@ -88,6 +91,8 @@ def expressions(dtype: np.dtype) -> Iterator[tn.Array]:
         yield from sampled(operation, dtype)
     if dtype != np.bool_:
         yield tn.matrix_transpose(pending((64, 96), dtype)) + pending((96, 64), dtype)
+        yield tn.tril(pending((96, 96), dtype)) @ pending((96, 64), dtype)
+        yield pending((96, 64), dtype) @ tn.triu(pending((64, 64), dtype))
     for shape, axis in LAYOUTS:
         x = pending(shape, dtype)
         for fold in FOLDS:
@@ -108,4 +113,7 @@ def all_kernels() -> list[ThreadKernel]:
                 ):
                     assert isinstance(source, ThreadKernel)
                     kernels[hashlib.sha256(cache_key(source).encode()).digest()] = source
+    for form, dtype in product(RowForm, ROW_DTYPES):
+        rows = RowTable(form, DTYPES[dtype])
+        kernels[hashlib.sha256(repr(rows).encode()).digest()] = rows
     return [kernels[digest] for digest in sorted(kernels)]

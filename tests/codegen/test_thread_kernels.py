@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -277,6 +278,38 @@ def test_scaled_product_with_an_addend_has_the_bits_of_packet_code() -> None:
             results.append([np.asarray(each) for each in pending])
         for found, expected in zip(*results, strict=True):
             assert_equal_bits(found, expected)
+
+
+HALVES: dict[str, Callable[[tn.Array, tn.Array], tn.Array]] = {
+    "symmetric": lambda x, s: x @ tn.matrix_transpose(x),
+    "first lower": lambda x, s: tn.tril(s) @ x,
+    "first upper": lambda x, s: tn.triu(s) @ x,
+    "second lower": lambda x, s: tn.matrix_transpose(x) @ tn.tril(s),
+    "second upper": lambda x, s: tn.matrix_transpose(x) @ tn.triu(s),
+    "": lambda x, s: tn.tensordot(
+        tn.reshape(s, (10, 13, 130)), tn.reshape(x, (13, 10, 97)), axes=((0, 1), (1, 0))
+    ),
+}
+"""Products of a half of the terms, and one over several axes."""
+
+
+@pytest.mark.usefixtures("fused_multiply_add")  # else BLAS computes some of them
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("half", HALVES)
+def test_half_and_contracted_axes_have_the_bits_of_packet_code(half: str, dtype: str) -> None:
+    rng, factor = np.random.default_rng(6), 1 + 1j if "complex" in dtype else 1
+    shapes = (130, 97), (130, 130)
+    x, s = ((rng.standard_normal(shape) * factor).astype(dtype) for shape in shapes)
+    s[3, 90] = s[90, 3] = np.nan  # outside one triangle: no part of the result
+    results = []
+    for device in (DEVICE, "cpu"):
+        pending = HALVES[half](tn.asarray(x, device=device), tn.asarray(s, device=device))
+        if device == DEVICE:
+            (kernel,) = [k for k in sources_of(pending) if isinstance(k, ThreadGemm)]
+            assert (kernel.triangle, kernel.sums) == (half, not half)
+            verify_convergence(kernel.text())
+        results.append(np.asarray(pending))
+    assert_equal_bits(*results)
 
 
 SECTOR = 32

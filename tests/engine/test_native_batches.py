@@ -52,6 +52,8 @@ WORKS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], int]] = {
     "broadcast to": ("broadcast_to", (1, (3, 5)), {}, 0),
     "flipped": ("flip", (0,), {"axis": 1}, 0),
 }
+PLANNED = {"maximum of all": 2, "any": 2, "mean": 1}
+"""The launches on another device, which runs plans."""
 
 
 @pytest.mark.usefixtures("fused_multiply_add")
@@ -68,6 +70,8 @@ def test_pushes_of_one_signature_are_one_batch_that_launches_once(
         tn.asarray(random.random((6, 1)) > 0.5),
     ]
     operation, given, params, launches = WORKS[name]
+    if tall.device != "cpu":
+        launches = PLANNED.get(name, launches)
     inputs = [engine.put(arrays[each]) if type(each) is int else each for each in given]
     values = [arrays[each] if type(each) is int else each for each in given]
     operator = OPS[operation]

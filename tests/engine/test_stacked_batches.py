@@ -152,6 +152,7 @@ def test_number_that_members_share_is_read_beside_strided_operands(
         assert_same([np.asarray(handle.get()) for handle in handles], wanted)
 
 
+@pytest.mark.cpu  # another device reads numbers as arrays
 def test_batch_without_the_number_of_its_members_is_not_planned(
     engine: tn.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from sampled_kernels import all_kernels, common_words
-from tenfold.codegen.simt.thread_product import ThreadProduct
-from tenfold.core.loop_ir import KernelForm
+from tenfold.core.loop_ir import Kernel, KernelForm
 from tenfold.jit.program import source_of
 from tenfold.jit.ptx import ThreadKernel, ptx_of, ptx_source
 from tenfold.schedule.target import DEFAULT
@@ -69,6 +68,6 @@ def test_ptx_has_the_text_of_the_host_is_assembled_and_rounds_each_operation(
         asked = re.findall(r"= call .*@llvm\.fma\.(?:v(\d+))?", source)  # of so many numbers
         assert text.count("fma.rn.") <= sum(int(lanes or 1) for lanes in asked), kernel
         report = assembled(ptxas, tmp_path, text, processor)
-        if not isinstance(kernel, ThreadProduct) and kernel.form is KernelForm.MAP:
+        if isinstance(kernel, Kernel) and kernel.form is KernelForm.MAP:
             spilled = re.findall(r"(\d+) bytes spill", report)
             assert set(spilled) == {"0"}, f"{kernel}\n{report}"

@@ -46,8 +46,8 @@ class Engine(_native.Engine):
     `push` returns at once. Small operators of tenfold are batched with equal ones. A batch runs
     when it has `batch_limit` members, when `get` or `flush` waits for one, or when a thread is idle
     and for `batch_wait` seconds nothing was pushed and nothing ended. The default of each argument
-    is the option of that name (`tn.options`); the option `batch_wait` is in microseconds, the
-    argument in seconds.
+    is the option of that name (`tn.options`), for the device in force; the option `batch_wait` is
+    in microseconds, the argument in seconds.
 
     `memory_limit` is in bytes, or text such as "2GiB". While values exceed it, `push` and `put`
     wait for running work to free memory, and raise MemoryError when no work can.
@@ -74,7 +74,7 @@ class Engine(_native.Engine):
         memory_limit: int | str | None = None,
     ) -> None:
         count, limit = int(settings.get("threads")), settings.batch_limit()
-        wait, memory = int(settings.get("batch_wait")) / 1e6, int(settings.get("memory_limit"))
+        wait, memory = settings.on_device("batch_wait") / 1e6, int(settings.get("memory_limit"))
         if threads is not None:
             count = limits.positive_integer("threads", threads, maximum=MAX_THREADS)
         if batch_limit is not None:

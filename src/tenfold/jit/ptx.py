@@ -1,7 +1,8 @@
 """PTX: the assembly of a kernel of threads for a device of NVIDIA, by LLVM.
 
-Takes a Kernel with `block`, or a product, and a processor, hands on the text of PTX, and the
-Program that the driver of a device makes of it. The driver keeps what it has compiled on disk.
+Takes a Kernel with `block`, a product, or a kernel of rows, and a processor. Hands on the text of
+PTX, and the Program that the driver of a device makes of it. The driver keeps what it has compiled
+on disk.
 
 >>> from tenfold.core.loop_ir import KernelOperand, KernelStore
 >>> from tenfold.core.scalar_ir import Body
@@ -24,6 +25,7 @@ from typing import Any, TypeGuard
 from tenfold import _native
 from tenfold.caches import LruCache
 from tenfold.codegen.simt.module import render_threads
+from tenfold.codegen.simt.row_table import RowTable
 from tenfold.codegen.simt.thread_product import ThreadProduct
 from tenfold.codegen.simt.words import PTX_WORDS
 from tenfold.core.loop_ir import Kernel
@@ -34,7 +36,7 @@ from tenfold.schedule.target import Target
 from tenfold.settings import debug, device_failure
 
 TRIPLE = "nvptx64-nvidia-cuda"
-ThreadKernel = Kernel | ThreadProduct
+ThreadKernel = Kernel | ThreadProduct | RowTable
 """What has a form for threads."""
 _PROGRAMS: LruCache[tuple[str, str], Program] = LruCache(
     4096, "PTX programs", "generating PTX and compiling it takes 10 to 100 ms"
@@ -43,7 +45,7 @@ _PROGRAMS: LruCache[tuple[str, str], Program] = LruCache(
 
 def runs_as_ptx(kernel: Source, target: Target) -> TypeGuard[ThreadKernel]:
     """Whether a device has a kernel as PTX; others run on the host."""
-    has_threads = isinstance(kernel, ThreadProduct) or (
+    has_threads = isinstance(kernel, (ThreadProduct, RowTable)) or (
         isinstance(kernel, Kernel) and kernel.block > 0
     )
     return bool(target.ptx_processor) and has_threads
@@ -76,9 +78,9 @@ def ptx_program(kernel: ThreadKernel, target: Target) -> Program:
 
 def ptx_source(kernel: ThreadKernel) -> str:
     """Return the LLVM IR of a kernel, from which PTX is made."""
-    if isinstance(kernel, ThreadProduct):
-        return kernel.thread_text(PTX_WORDS)
-    return render_threads(kernel, PTX_WORDS)
+    if isinstance(kernel, Kernel):
+        return render_threads(kernel, PTX_WORDS)
+    return kernel.thread_text(PTX_WORDS)
 
 
 def ptx_of(kernel: ThreadKernel, processor: str) -> str:

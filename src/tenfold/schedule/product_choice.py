@@ -115,8 +115,9 @@ def choose_product(
     half = scaled.half.replace("either", "lower") if scaled else ""
     if half:
         routine, reason = "half", _half_reason(half, 1 in (form.m, form.n))
-        if target.block and 1 not in (form.m, form.n) and scaled and half == scaled.half:
-            note = "a symmetric result, whole" if half in SYMMETRIC_RESULTS else HALF_NOTES[half]
+        has_threads = target.block and 1 not in (form.m, form.n) and half != "hermitian"
+        if has_threads and scaled and half == scaled.half:
+            note = "a symmetric result, whole" if half == "symmetric" else HALF_NOTES[half]
             routine, reason = "threads", f"{note}: tiles by blocks of threads"
         elif scaled and half != scaled.half:
             reason = reason.replace("triangle", "triangle, or the upper, as is found when it runs")

@@ -38,7 +38,7 @@ from tenfold.codegen.llvm.loop_emitter import (
 from tenfold.codegen.llvm.simd_emitter import Packet, llvm_type
 from tenfold.codegen.simt.thread_product import ProductEmitter, ThreadProduct
 from tenfold.codegen.simt.words import BLOCK_THREADS
-from tenfold.ops.syrk import SYMMETRIC_RESULTS, triangular_operand
+from tenfold.ops.syrk import triangular_operand
 
 TILE_ROWS = 64
 """Rows and columns of the tile of a block."""
@@ -170,7 +170,7 @@ class _TileEmitter(ProductEmitter):
     def _is_read(self, k: str, runs: tuple[int, int]) -> str:
         """Return whether the element of a triangle counts; no text for other products."""
         half = self.kernel.triangle
-        if not half or half in SYMMETRIC_RESULTS:
+        if half in ("", "symmetric"):
             return ""
         operand, side = triangular_operand(half)
         at = int_op(self.ir, ("udiv", "urem")[operand], self.thread, SIDE)
