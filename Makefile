@@ -7,12 +7,14 @@ STRESS_SECONDS ?= 60
 SOAK_MINUTES ?= 20
 SECOND_RUN_PROGRAMS ?= 125
 FUZZ_SECONDS ?= 3600
+DEVICE ?= cuda
 
 SMOKE := $(wildcard bench/*.py)
 GRIDS ?= all
 
-.PHONY: help develop test test-all test-tiny test-level full-size guard ptx second-runs planted lint format tidy \
-        types stubs bench smoke examples docs native tsan asan fuzz model soak wheel wheels changelog clean
+.PHONY: help develop test test-all test-tiny test-level full-size guard ptx fake-cuda device-check \
+        second-runs planted lint format tidy types stubs bench smoke examples docs native tsan asan \
+        fuzz model soak wheel wheels changelog clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -39,6 +41,12 @@ guard: ## tests of operations and plans with each array between unmapped pages
 emulated: ## engines and functions on a device whose queues are late: one test in ONE_IN, seed SEED, 1,000 random delays
 	TENFOLD_DEVICE=emulated MODEL_DELAYS=1000 $(PYTHON) -m pytest tests/engine tests/transforms tests/tiny \
 	    tests/features tests/ops/test_samples.py --one-in=$(ONE_IN) --seed=$(SEED) --whole="tests/engine/test_model.py tests/tiny"
+
+fake-cuda: ## a selection of tests on the CUDA device, whose driver is the fake one of native/tests
+	$(PYTHON) -m pytest tests/runtime/test_cuda_device.py
+
+device-check: ## build, tests and figures of a device of NVIDIA in eight minutes (DEVICE=emulated: a rehearsal)
+	$(PYTHON) tools/device_check.py --device $(DEVICE)
 
 ptx: ## PTX of all kernels of threads through ptxas, for three processors (pip install nvidia-cuda-nvcc)
 	TENFOLD_PTX=all $(PYTHON) -m pytest tests/integration/test_ptx.py --skips-fail

@@ -45,7 +45,8 @@ NAVIGATION = (
         "For formulas on large arrays: first steps, changes from NumPy, recipes, speed.",
         "docs/quickstart docs/numpy docs/numpy-names docs/numpy-suite docs/absent "
         "docs/how-to/README docs/limits docs/explain docs/performance-guide docs/algebra "
-        "docs/storage docs/random docs/fft docs/compared docs/performance docs/settings docs/cache",
+        "docs/storage docs/random docs/fft docs/compared docs/performance docs/settings docs/cache "
+        "docs/devices",
     ),
     Reader(
         "irregular-work",

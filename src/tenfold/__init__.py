@@ -156,6 +156,7 @@ __all__ = [
     "rules",
     "scan",
     "set_options",
+    "stream",
     "testing",
     "to_dask",
     "trim",

@@ -61,6 +61,7 @@ from tenfold import random as random
 from tenfold import rules as rules
 from tenfold.transforms.control_flow import scan as scan
 from tenfold.settings import set_options as set_options
+from tenfold.runtime.stream import stream as stream
 from tenfold import testing as testing
 from tenfold.interop.dask import to_dask as to_dask
 from tenfold.pipeline import trim as trim
@@ -870,6 +871,7 @@ __all__ = [
     "stack",
     "std",
     "stop_gradient",
+    "stream",
     "subtract",
     "sum",
     "swapaxes",
