@@ -13,7 +13,7 @@ from value_checks import Comparison, smoke_wanted
 
 RUNS = 15
 CODE = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
-HEAVY = ("llvmlite", "scipy", "click", "rich")
+HEAVY = ("llvmlite", "scipy", "click", "rich", "asyncio", "logging", "decimal")
 
 
 def seconds(module: str) -> float:

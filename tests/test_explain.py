@@ -389,6 +389,19 @@ def test_analyze_compiles_before_it_measures() -> None:
     assert "compiling" not in again
 
 
+def test_analyze_names_the_lines_of_steps_that_rules_made_too() -> None:
+    a = tn.asarray(np.ones((40, 40)))
+    with tn.options(lines=True):
+        x = tn.sum((tn.exp(a) @ a) * 2)
+    steps = (
+        tn.explain(x, stage="executed", analyze=True).partition("measured: ")[2].splitlines()[1:]
+    )
+    steps = [step for step in steps if "tenfold bench" not in step]
+    assert len(steps) > 1
+    assert all("test_explain.py:" in step for step in steps), steps
+    assert "options(lines=True)" in tn.explain(tn.exp(a) + 1, analyze=True)
+
+
 def test_analyze_of_a_failure_raises_it() -> None:
     singular = tn.asarray(np.zeros((2, 2)))
     with pytest.raises(np.linalg.LinAlgError):

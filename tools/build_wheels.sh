@@ -21,7 +21,7 @@ mkdir -p "$place/bin" dist
 # CMake takes the words of a compiler from a file. Its archives hold what only LLVM's tools read.
 for word in c++ ar ranlib; do
     flags=
-    if [ "$word" = c++ ]; then flags="-target x86_64-linux-gnu.$glibc"; fi
+    if [ "$word" = c++ ]; then flags="-target x86_64-linux-gnu.$glibc -fomit-frame-pointer"; fi
     printf '#!/bin/sh\nexec "%s/python" -m ziglang %s %s "$@"\n' "$tools" "$word" "$flags" >"$place/bin/zig-$word"
     chmod +x "$place/bin/zig-$word"
 done

@@ -21,7 +21,7 @@ Command = Callable[..., Any]
 def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two steps: the process of tests/cli/test_process.py trains for as long as a user's."""
     monkeypatch.setattr(tree_network, "SECONDS", 0.0)
-    monkeypatch.setattr(tree_network, "MIN_STEPS", 2)
+    monkeypatch.setattr(tree_network, "MIN_TRAINING_STEPS", 2)
 
 
 def test_demo_writes_a_picture_and_reports(folder: Path, tenfold: Command) -> None:

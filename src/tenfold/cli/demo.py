@@ -60,7 +60,7 @@ def demo_command(output: str, explain: bool) -> None:
         rows = []
         for formula in formulas(photograph):
             progress.stage(f"computing {formula.title}")
-            rows.append(compare(formula))
+            rows.append(demo_row(formula))
         progress.stage("training a network over trees")
         trained = tree_network.train()
         pixels = picture.to_bytes(np, rows[0].result)
@@ -119,7 +119,7 @@ class DemoRow(NamedTuple):
     """As a share of the largest value."""
 
 
-def compare(formula: DemoFormula) -> DemoRow:
+def demo_row(formula: DemoFormula) -> DemoRow:
     """Compute a formula by both libraries: the first run of Tenfold, and the best of some more."""
     lazy = [*map(tn.asarray, formula.arrays)]
     with tn.profile() as p:

@@ -16,14 +16,14 @@ import numpy as np
 
 import tenfold as tn
 
-SECONDS, MIN_STEPS = 1.0, 40
+SECONDS, MIN_TRAINING_STEPS = 1.0, 40
 """Time of the training, and the steps that it takes on a slow machine too."""
 TREE_COUNT, LEAF_COUNT, STATE_LENGTH = 32, 7, 16
 STEP_SIZE = 0.5
 SMOOTHED = 8
 """First and last steps whose mean loss is printed."""
 
-Tree = Any
+LeafTree = Any
 """0, 1, or a pair of trees."""
 Weights = tuple[tn.Array, tn.Array, tn.Array]
 """Of a cell, (n, 2n); of the two leaves, (2, n); of the answer, (n,)."""
@@ -35,22 +35,22 @@ def cell(weights: tn.Array, left: tn.Array, right: tn.Array) -> tn.Array:
     return tn.tanh(weights @ tn.concat([left, right]))
 
 
-def encode(weights: tn.Array, leaves: Sequence[tn.Array], tree: Tree) -> tn.Array:
+def tree_state(weights: tn.Array, leaves: Sequence[tn.Array], tree: LeafTree) -> tn.Array:
     """Return the state of a tree."""
     if isinstance(tree, int):
         return leaves[tree]
-    left, right = (encode(weights, leaves, child) for child in tree)
+    left, right = (tree_state(weights, leaves, child) for child in tree)
     return cell(weights, left, right)
 
 
-def loss_of(weights: Weights, forest: Sequence[Tree], truths: np.ndarray) -> tn.Array:
+def loss_of(weights: Weights, forest: Sequence[LeafTree], truths: np.ndarray) -> tn.Array:
     """Return the mean cross-entropy of the answers for some trees."""
     cells, table, last = weights
-    z = tn.stack([encode(cells, [table[0], table[1]], tree) for tree in forest]) @ last
+    z = tn.stack([tree_state(cells, [table[0], table[1]], tree) for tree in forest]) @ last
     return tn.mean(tn.logaddexp(z, 0.0) - truths * z)
 
 
-def random_tree(random: np.random.Generator, leaves: Sequence[int]) -> Tree:
+def random_tree(random: np.random.Generator, leaves: Sequence[int]) -> LeafTree:
     """Return a tree of random shape with these leaves."""
     if len(leaves) == 1:
         return int(leaves[0])
@@ -65,7 +65,7 @@ def train() -> str:
     weights = [tn.asarray(random.normal(0, STATE_LENGTH**-0.5, shape)) for shape in shapes]
     step, losses, begin = tn.value_and_grad(loss_of), list[float](), time.perf_counter()
     with tn.profile() as p:
-        while len(losses) < MIN_STEPS or time.perf_counter() < begin + SECONDS:
+        while len(losses) < MIN_TRAINING_STEPS or time.perf_counter() < begin + SECONDS:
             leaves = random.integers(2, size=(TREE_COUNT, LEAF_COUNT))
             forest = [random_tree(random, row.tolist()) for row in leaves]
             loss, slopes = step(tuple(weights), forest, (leaves.mean(axis=1) > 0.5) * 1.0)
