@@ -79,7 +79,9 @@ class Swapped(ModuleType):
             if is_ours and Swapped.mode != "plain":
                 return mark(getattr(self._ours, name))
             return getattr(self._theirs, name)
-        return mark(ours(value)) if value is not None else getattr(self._theirs, name)
+        if value is None or Swapped.mode == "plain":
+            return getattr(self._theirs, name)
+        return mark(ours(value))
 
 
 def _namespaces() -> dict[str, ModuleType]:
@@ -126,6 +128,8 @@ def swapped(module: ModuleType) -> ModuleType:
     if name == "numpy.testing":
         return _modules.setdefault(name, _assertions(module))
     if not (name == "numpy" or name.startswith("numpy.")) or name.startswith(PLAIN):
+        return module
+    if Swapped.mode == "plain" and name.startswith("numpy._"):
         return module
     return _modules.setdefault(name, Swapped(module))
 

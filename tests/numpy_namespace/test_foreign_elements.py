@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -94,11 +95,51 @@ def test_an_array_without_axes_is_a_scalar_of_its_kind() -> None:
     assert not np.isscalar(x)
 
 
-def test_errors_at_the_call_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="check_nans"):
-        np.seterr(divide="raise")
+def test_floating_point_errors_are_raised_where_they_are_asked_for() -> None:
+    x, zero = np.array([1.0, -1.0]), np.zeros(2)
+    add = tn.Array.__add__
+    for call in (
+        lambda: x / zero,
+        lambda: 1 / zero,
+        lambda: np.divide(x, zero),
+        lambda: np.array([1, 2]) // 0,
+        lambda: x.__itruediv__(zero),
+    ):
+        with np.errstate(divide="raise"), pytest.raises(FloatingPointError, match="divide by zero"):
+            call()
+        call()
+    assert tn.Array.__add__ is add
+    before = np.seterr(invalid="raise")
+    with pytest.raises(FloatingPointError, match="invalid value"):
+        np.sqrt(np.array([-1.0]))
+    np.seterr(**before)
+    assert tn.Array.__add__ is add
     with np.errstate(all="ignore"):
         assert numpy.geterr()["divide"] == "ignore"
+        assert tn.Array.__add__ is add
+
+
+@np.errstate(over="raise")
+def scaled(x: tn.Array) -> tn.Array:
+    return x * 1e308
+
+
+def test_a_function_reacts_to_floating_point_errors() -> None:
+    for _ in range(2):
+        with pytest.raises(FloatingPointError, match="overflow"):
+            scaled(np.array([1e10]))
+    assert scaled(np.array([1.0])).tolist() == [1e308]
+
+
+def test_errors_have_the_class_and_the_text_of_numpys() -> None:
+    x = np.zeros((6, 5))
+    with pytest.raises(TypeError, match=r"(?s)NumPy: `pad_width` must be of integral type.*remedy"):
+        np.pad(x, "word")
+    with pytest.raises(tn.errors.ShapeError, match=r"concat.*NumPy: all the input arrays"):
+        np.concatenate([x, np.zeros(3)])
+    with pytest.raises(tn.errors.ShapeError) as caught:
+        np.pad(x, "word")
+    assert isinstance(pickle.loads(pickle.dumps(caught.value)), tn.errors.ShapeError)
 
 
 def test_an_axis_that_is_no_int_is_a_type_error() -> None:

@@ -78,7 +78,7 @@ def check_that_lists_of_scalar_arrays_are_imported_by_native_code_and_one_wait()
     def make() -> Any:
         return np.array([[S[0, 0] * 2, 1], [S[0, 1] - 1, S[1, 1]]])
 
-    wrapper = "tenfold.numpy.arguments.or_by_numpy.<locals>.call"
+    wrapper = "tenfold.numpy.by_numpy.or_by_numpy.<locals>.call"
     assert functions_of(make) == [wrapper, "tenfold.numpy.creation.array"]
     before = _native.read_counters()["host_syncs"]
     made = make()

@@ -22,7 +22,7 @@ from tenfold.core.inference import infer, refuse_scalar
 from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Kind
 from tenfold.core.structure import Structure
-from tenfold.errors import message, raise_if_failed
+from tenfold.errors import DTypeError, ForeignDTypeError, message, raise_if_failed
 from tenfold.inspect.explain import explain
 from tenfold.interop import display, dlpack, materialize, pickling, scipy_sparse
 from tenfold.interop.asarray import asarray, from_dlpack
@@ -54,13 +54,22 @@ def _import_operand(value: Any, peer: Any) -> Any:
         return NotImplemented
     peers = peer if isinstance(peer, tuple) else (peer,)
     device = next((p.device for p in peers if isinstance(p, Array)), None)
-    return asarray(value, device=device)
+    try:
+        return asarray(value, device=device)
+    except ForeignDTypeError:  # `interop/foreign_operands.py` computes by NumPy
+        return NotImplemented
 
 
 def _refuse_operand(operation: str, operands: tuple[Any, ...]) -> None:
     """Refuse the first operand that is neither an array nor a number."""
-    foreign = next(x for x in operands if not isinstance(x, (Array, *IMPORTED)))
+    foreign = next((x for x in operands if not isinstance(x, (Array, *IMPORTED))), None)
     arrays = [x for x in operands if isinstance(x, Array)]
+    if foreign is None:  # elements that only NumPy holds
+        for operand in operands:
+            try:
+                asarray(operand)
+            except DTypeError as error:
+                raise error.completed(operation, arrays[:8]) from None
     raise op_decorators.not_an_array_error(foreign, operation).completed(operation, arrays[:8])
 
 

@@ -10,12 +10,14 @@ dtype('float32')
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from tenfold._native import Array
 from tenfold.array.array_function import array_like, tenfold_function
+from tenfold.errors import ForeignDTypeError
 from tenfold.interop.numpy_dispatch import check_fallback, implementation_of
 
 LAZY_METHODS = {
@@ -38,7 +40,8 @@ def array_ufunc(_self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwar
         return NotImplemented
     operation = implementation_of(ufunc)
     if method == "__call__" and not kwargs and operation is not None:
-        return operation(*map(array_like, inputs))
+        with suppress(ForeignDTypeError):  # the form lets NumPy compute
+            return operation(*map(array_like, inputs))
     from tenfold.numpy.ufuncs import Ufunc  # at the first call, as `tenfold_function`
 
     form = tenfold_function(ufunc)

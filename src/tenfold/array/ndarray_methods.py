@@ -79,7 +79,7 @@ def astype(
     try:
         return cast(self, dtype, copy=copy, device=device)
     except ForeignDTypeError:
-        return arguments.by_numpy(np.ndarray.astype, (self, dtype), {})
+        return _functions().by_numpy.by_numpy(np.ndarray.astype, (self, dtype), {})
 
 
 def awaited(self: Array) -> Any:

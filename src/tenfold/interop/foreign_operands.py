@@ -1,8 +1,9 @@
 """Foreign operands: operators of Arrays and objects of libraries that know only NumPy's arrays.
 
-Takes an operator and its operands, of which one is neither an array nor a number. Lists, tuples
-and ranges become Arrays. SciPy's sparse matrices get the values of the Array, and their result
-becomes an Array where it is dense. Others answer by their own operators.
+Takes an operator and its operands, of which one is neither an array nor a number, or holds elements
+that only NumPy does: NumPy computes with those. Lists, tuples and ranges become Arrays. SciPy's
+sparse matrices get the values of the Array, and their result becomes an Array where it is dense.
+Others answer by their own operators.
 
 >>> from scipy import sparse
 >>> import tenfold as tn
@@ -20,8 +21,10 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
+from tenfold.dtypes import DTYPE_NAMES
 from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of
+from tenfold.interop.numpy_dispatch import check_fallback
 from tenfold.interop.scipy_sparse import is_sparse
 
 FOREIGN_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -47,6 +50,7 @@ FOREIGN_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 SEQUENCE_TYPES = (list, tuple, range)
+NUMPY_TYPES = (np.ndarray, np.generic)
 
 
 def apply_operator(symbol: str, left: Any, right: Any) -> Any:
@@ -59,9 +63,12 @@ def apply_operator(symbol: str, left: Any, right: Any) -> Any:
         return function(asarray(left), right)
     if isinstance(right, SEQUENCE_TYPES):
         return function(left, asarray(right))
-    if not (is_sparse(left) or is_sparse(right)):
+    if isinstance(left, NUMPY_TYPES) or isinstance(right, NUMPY_TYPES):
+        check_fallback(function)  # of elements that only NumPy holds
+    elif not (is_sparse(left) or is_sparse(right)):
         return NotImplemented
     if _native.has_kind(left) or _native.has_kind(right):
         return function(asarray(left), asarray(right))
     result = function(*(value_of(x, symbol) if isinstance(x, Array) else x for x in (left, right)))
-    return asarray(result) if isinstance(result, np.ndarray) else result
+    is_held = type(result) is np.ndarray and result.dtype in DTYPE_NAMES
+    return asarray(result) if is_held else result

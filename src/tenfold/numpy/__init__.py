@@ -34,7 +34,7 @@ from tenfold.numpy import (
     searching,
     sums_and_extremes,
 )
-from tenfold.numpy.arguments import or_by_numpy
+from tenfold.numpy.by_numpy import or_by_numpy
 from tenfold.numpy.calculus import *
 from tenfold.numpy.creation import *
 from tenfold.numpy.elementwise import *
@@ -81,7 +81,11 @@ def _refuse(module: str, name: str) -> NoReturn:
     raise importlib.import_module("tenfold.namespace.absent").missing_name_error(module, name)
 
 
-for _module, _pages, _theirs in ((globals(), PAGES, np), (vars(linalg), (linalg,), np.linalg)):
+for _module, _pages, _theirs in (
+    (globals(), PAGES, np),
+    (vars(linalg), (linalg,), np.linalg),
+    (vars(fft), (fft,), np.fft),
+):
     _module.update(
         (name, or_by_numpy(function, getattr(_theirs, name)))
         for page in _pages

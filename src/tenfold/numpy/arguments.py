@@ -23,10 +23,9 @@ from tenfold._native import Array
 from tenfold.core.op_decorators import refuse_derivative
 from tenfold.core.trace_state import TRACE
 from tenfold.dtypes import DTYPES, kind_of, same_kind
-from tenfold.errors import DTypeError, ExplainedError, ForeignDTypeError, ShapeError
+from tenfold.errors import DTypeError, ShapeError
 from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of
-from tenfold.interop.numpy_dispatch import check_fallback, numpy_name
 from tenfold.mutation.assign import assign
 from tenfold.ops.cast import astype
 from tenfold.ops.selection import where as select
@@ -130,6 +129,14 @@ def deliver(result: Any, out: Any) -> Any:
     return out
 
 
+def deliver_whole(result: Array, out: Any) -> Any:
+    """Return the result, or write it into the target of `out=`, which has its shape."""
+    if out is not None and not isinstance(out, tuple) and out.shape != result.shape:
+        rule = f"the target of out= has shape {out.shape}, the result {result.shape}"
+        raise ShapeError("", rule, (), "give out= the shape of the result")
+    return deliver(result, out)
+
+
 def _store(array: Array, target: np.ndarray[Any, Any]) -> None:
     """Compute a result and copy it into the target ndarray."""
     if not np.issubdtype(target.dtype, np.generic) or not same_kind(array.dtype, target.dtype):
@@ -204,40 +211,6 @@ def ordered(function: Callable[P, Any]) -> Callable[P, Any]:
         return Immediate(getattr(np, function.__name__))(*arrays, **given)
 
     return ordering
-
-
-def by_numpy(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Return what NumPy's function returns for elements that only NumPy holds; computes at the
-    call. Raises the ForeignDTypeError that is handled under `numpy_fallback="raise"`, in a trace,
-    and where nothing may wait.
-    """
-    if not may_wait() or settings.get("numpy_fallback") == "raise":
-        raise
-    check_fallback(function)
-    name = numpy_name(function)
-    if isinstance(kwargs.get("out"), Array):
-        values = np.array(value_of(kwargs["out"], name))
-        function(*export(args, name), **export(kwargs, name) | {"out": values})
-        return deliver(asarray(values), kwargs["out"])
-    return imported(function(*export(args, name), **export(kwargs, name)))
-
-
-def or_by_numpy(function: Callable[P, Any], theirs: Callable[..., Any]) -> Callable[P, Any]:
-    """Let NumPy's function compute with elements that only NumPy holds; name it in errors."""
-
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except ForeignDTypeError:
-            return by_numpy(theirs, args, kwargs)
-        except ExplainedError as error:
-            if error.operation:
-                raise
-            arrays = [value for value in args if isinstance(value, Array)]
-            raise error.completed(function.__name__, arrays) from None
-
-    return call
 
 
 class Immediate:

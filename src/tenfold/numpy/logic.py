@@ -16,6 +16,7 @@ from tenfold._native import Array
 from tenfold.dtypes import BOOL, kind_of
 from tenfold.interop.materialize import value_of
 from tenfold.numpy.arguments import as_array, as_operands, cast, deliver
+from tenfold.numpy.by_numpy import placeholders
 from tenfold.numpy.elementwise import floating
 from tenfold.ops import arithmetic, comparison, complex, predicates, reduce
 from tenfold.ops.elementary import atan2
@@ -26,13 +27,6 @@ __all__ = [
     "isrealobj", "isscalar", "iterable", "may_share_memory", "min_scalar_type", "real",
     "real_if_close", "result_type", "shares_memory",
 ]  # fmt: skip
-
-
-def _placeholder(value: Any) -> Any:
-    """Return an ndarray of the type of an Array, without its values."""
-    if isinstance(value, Array):
-        return np.broadcast_to(np.empty((), value.dtype), value.shape)
-    return value
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
@@ -143,7 +137,7 @@ def real_if_close(a: Any, tol: float = 100) -> Array:
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     """Return the dtype of operands and dtypes together."""
-    return np.result_type(*map(_placeholder, arrays_and_dtypes))
+    return np.result_type(*map(placeholders, arrays_and_dtypes))
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
@@ -159,12 +153,12 @@ def common_type(*arrays: Any) -> Any:
 def min_scalar_type(a: Any, /) -> np.dtype:
     """Return the smallest dtype that holds a number; an array of axes keeps its own."""
     x = a if not isinstance(a, Array) or a.ndim else value_of(a, "np.min_scalar_type")
-    return np.min_scalar_type(_placeholder(x))
+    return np.min_scalar_type(placeholders(x))
 
 
 def iscomplexobj(x: Any) -> bool:
     """Return whether the dtype is complex."""
-    return bool(np.iscomplexobj(_placeholder(x)))
+    return bool(np.iscomplexobj(placeholders(x)))
 
 
 def isrealobj(x: Any) -> bool:

@@ -24,7 +24,7 @@ from tenfold.numpy.arguments import (
     as_operand,
     as_operands,
     cast,
-    deliver,
+    deliver_whole,
     export,
     ordered,
 )
@@ -165,7 +165,7 @@ def take(
     elif mode != "raise":
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
     positions = cast(positions, np.int64) if not positions.size else positions
-    return deliver(gathering.take(x, positions, axis=along), out)
+    return deliver_whole(gathering.take(x, positions, axis=along), out)
 
 
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Array:
@@ -177,7 +177,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Array:
 def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Any:
     """Return the slices along an axis where the condition holds; waits for it."""
     x, along = _along(a, axis)
-    return deliver(gathering.take(x, flatnonzero(condition), axis=along), out)
+    return deliver_whole(gathering.take(x, flatnonzero(condition), axis=along), out)
 
 
 def extract(condition: Any, arr: Any) -> Array:
@@ -222,9 +222,9 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     arrays = list(reshaping.broadcast_arrays(named, *(as_array(x, dtype) for x in operands)))
     positions = reshaping.reshape(arrays[0], (1, *arrays[0].shape))
     if not arrays[0].ndim:
-        return deliver(gathering.take(stack(arrays[1:], 0), positions, axis=0)[0], out)
+        return deliver_whole(gathering.take(stack(arrays[1:], 0), positions, axis=0)[0], out)
     chosen = gathering.take_along_axis(stack(arrays[1:], 0), positions, axis=0)
-    return deliver(reshaping.reshape(chosen, arrays[0].shape), out)
+    return deliver_whole(reshaping.reshape(chosen, arrays[0].shape), out)
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
@@ -236,7 +236,7 @@ def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
 ) -> Any:
     """Return the sum of a diagonal."""
-    return deliver(norm.trace(as_array(a), offset, axis1, axis2, dtype), out)
+    return deliver_whole(norm.trace(as_array(a), offset, axis1, axis2, dtype), out)
 
 
 def isin(

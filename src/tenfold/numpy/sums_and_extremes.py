@@ -21,7 +21,7 @@ from tenfold.numpy.arguments import (
     as_array,
     cast,
     constant,
-    deliver,
+    deliver_whole,
     may_wait,
     ordered,
     where_else,
@@ -94,7 +94,7 @@ def _total(
     x = where_else(as_array(a), where, identity)
     dtype = _dtype_of_sums(x, dtype, out)
     result = fold(x, axis=_scalar_axis(x, axis), dtype=dtype, keepdims=keepdims)
-    return deliver(_started(combine, result, initial), out)
+    return deliver_whole(_started(combine, result, initial), out)
 
 
 @parameters_of(sum)
@@ -120,14 +120,14 @@ def _extreme(
                          "where mask one has to specify 'initial'")  # fmt: skip
     fold, combine = (reduce.max, maximum) if largest else (reduce.min, minimum)
     if initial is None:
-        return deliver(fold(x, axis=axis, keepdims=keepdims), out)
+        return deliver_whole(fold(x, axis=axis, keepdims=keepdims), out)
     first = as_array(initial, x.dtype if type(initial) is int else None)
     first = cast(first, x.dtype)
     x = x if where is True else select(as_array(where), x, first)
     if np.prod(_folded_lengths(x, axis)) == 0:
         lengths = reduce.sum(x, axis=axis, keepdims=keepdims).shape
-        return deliver(broadcast_to(first, lengths), out)
-    return deliver(combine(fold(x, axis=axis, keepdims=keepdims), first), out)
+        return deliver_whole(broadcast_to(first, lengths), out)
+    return deliver_whole(combine(fold(x, axis=axis, keepdims=keepdims), first), out)
 
 
 def _folded_lengths(x: Array, axis: Axis) -> list[int]:
@@ -163,7 +163,7 @@ def ptp(a: Any, axis: Axis = None, out: Any = None, keepdims: bool = False) -> A
     """Return the largest minus the smallest element along axes."""
     x = as_array(a)
     largest = reduce.max(x, axis=axis, keepdims=keepdims)
-    return deliver(subtract(largest, reduce.min(x, axis=axis, keepdims=keepdims)), out)
+    return deliver_whole(subtract(largest, reduce.min(x, axis=axis, keepdims=keepdims)), out)
 
 
 def all(
@@ -172,7 +172,7 @@ def all(
     """Return whether all elements along axes are true."""
     x = as_array(a)
     x = x if where is True else where_else(cast(x, BOOL), where, True)
-    return deliver(reduce.all(x, axis=_scalar_axis(x, axis), keepdims=keepdims), out)
+    return deliver_whole(reduce.all(x, axis=_scalar_axis(x, axis), keepdims=keepdims), out)
 
 
 def any(
@@ -181,7 +181,7 @@ def any(
     """Return whether an element along axes is true."""
     x = as_array(a)
     x = x if where is True else where_else(cast(x, BOOL), where, False)
-    return deliver(reduce.any(x, axis=_scalar_axis(x, axis), keepdims=keepdims), out)
+    return deliver_whole(reduce.any(x, axis=_scalar_axis(x, axis), keepdims=keepdims), out)
 
 
 def count_nonzero(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Array:
@@ -195,7 +195,7 @@ def argmax(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool =
     """Return the first index of the largest element."""
     x = as_array(a)
     axis = None if _scalar_axis(x, axis) is None else axis
-    return deliver(reduce.argmax(x, axis=axis, keepdims=keepdims), out)
+    return deliver_whole(reduce.argmax(x, axis=axis, keepdims=keepdims), out)
 
 
 @ordered
@@ -203,7 +203,7 @@ def argmin(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool =
     """Return the first index of the smallest element."""
     x = as_array(a)
     axis = None if _scalar_axis(x, axis) is None else axis
-    return deliver(reduce.argmin(x, axis=axis, keepdims=keepdims), out)
+    return deliver_whole(reduce.argmin(x, axis=axis, keepdims=keepdims), out)
 
 
 def _count(x: Array, axis: Axis, keepdims: bool, where: Any) -> Any:
@@ -227,10 +227,10 @@ def mean(
         return Immediate(np.mean)(a, axis, dtype, out=out, keepdims=keepdims, where=where)
     x = cast(as_array(a), dtype)
     if where is True:
-        return deliver(statistics.mean(x, axis=axis, keepdims=keepdims), out)
+        return deliver_whole(statistics.mean(x, axis=axis, keepdims=keepdims), out)
     x = _inexact(x)
     total = reduce.sum(where_else(x, where, 0), axis=axis, keepdims=keepdims)
-    return deliver(cast(divide(total, _count(x, axis, keepdims, where)), x.dtype), out)
+    return deliver_whole(cast(divide(total, _count(x, axis, keepdims, where)), x.dtype), out)
 
 
 def _is_rare(a: Any, dtype: Any) -> bool:
@@ -273,7 +273,7 @@ def var(
         return function(a, axis, dtype, None, less, keepdims, out=out, where=where, **means)
     x = cast(as_array(a), dtype)
     if where is True and mean is None:
-        return deliver(statistics.var(x, axis=axis, correction=less, keepdims=keepdims), out)
+        return deliver_whole(statistics.var(x, axis=axis, correction=less, keepdims=keepdims), out)
     x = _inexact(x)
     centre = _mean(x, axis, keepdims=True, where=where) if mean is None else as_array(mean)
     distance = where_else(subtract(x, centre), where, 0)  # so that no derivative goes to others
@@ -281,7 +281,7 @@ def var(
     total = reduce.sum(powers, axis=axis, keepdims=keepdims)
     divisor = maximum(as_array(subtract(as_array(_count(x, axis, keepdims, where)), less)), 0)
     of_dtype = dtype is not None and kind_of(x.dtype) == "f"  # else the dtype of `mean` counts
-    return deliver(cast(divide(total, divisor), x.dtype if of_dtype else powers.dtype), out)
+    return deliver_whole(cast(divide(total, divisor), x.dtype if of_dtype else powers.dtype), out)
 
 
 _mean = mean
@@ -295,14 +295,14 @@ def std(
     if _is_rare(a, dtype):
         given = {name: value for name, value in options.items() if value is not None}
         return Immediate(np.std)(a, axis, dtype, None, *args, out=out, **given)
-    return deliver(sqrt(var(a, axis, dtype, None, *args, **options)), out)
+    return deliver_whole(sqrt(var(a, axis, dtype, None, *args, **options)), out)
 
 
 def _scan(function: Any, a: Any, axis: int | None, dtype: Any, out: Any) -> Any:
     x = as_array(a)
     if axis is None or _scalar_axis(x, axis) is None:
         x, axis = reshaping.reshape(x, (-1,)), 0
-    return deliver(function(x, axis=axis, dtype=dtype), out)
+    return deliver_whole(function(x, axis=axis, dtype=dtype), out)
 
 
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
@@ -339,7 +339,7 @@ def _running(scan: Any, x: Any, *, axis: int | None = None, out: Any = None, **o
     x = as_array(x)
     if not x.ndim and _scalar_axis(x, axis) is None:
         x, axis = reshaping.reshape(x, (1,)), 0
-    return deliver(scan(x, axis=axis, **options), out)
+    return deliver_whole(scan(x, axis=axis, **options), out)
 
 
 def _known(a: Any) -> tuple[Array, Any]:
@@ -401,7 +401,7 @@ def nanvar(
     if mask is not True:
         count = _count(x, axis, keepdims, mask)
         result = select(count > less, result, constant(result, np.nan))
-    return deliver(result, out)
+    return deliver_whole(result, out)
 
 
 @parameters_of(nanvar)
@@ -409,7 +409,7 @@ def nanstd(
     a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, *args: Any, **options: Any
 ) -> Any:
     """Return the root of `nanvar`."""
-    return deliver(sqrt(nanvar(a, axis, dtype, None, *args, **options)), out)
+    return deliver_whole(sqrt(nanvar(a, axis, dtype, None, *args, **options)), out)
 
 
 def _nan_extreme(
@@ -429,7 +429,7 @@ def _nan_extreme(
     if initial is None:
         some = reduce.any(known, axis=axis, keepdims=keepdims)
         result = select(some, result, constant(x, np.nan))
-    return deliver(result, out)
+    return deliver_whole(result, out)
 
 
 @ordered

@@ -19,13 +19,12 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.core.op import Op
 from tenfold.dtypes import BFLOAT16, BOOL, kind_of, same_kind
-from tenfold.errors import ForeignDTypeError
+from tenfold.errors import ExplainedError, ForeignDTypeError
 from tenfold.numpy import sums_and_extremes as reductions
 from tenfold.numpy.arguments import (
     as_array,
     as_operand,
     as_operands,
-    by_numpy,
     cast,
     check_order,
     deliver,
@@ -33,6 +32,7 @@ from tenfold.numpy.arguments import (
     imported,
     masked,
 )
+from tenfold.numpy.by_numpy import by_numpy, with_class_of_numpys
 from tenfold.ops import bounds_checks, reshaping
 from tenfold.ops.segment_sum import add_at
 
@@ -95,6 +95,8 @@ class Ufunc:
             return self._apply_with(args, **options) if options else self._apply(args)
         except ForeignDTypeError:
             return by_numpy(self.ufunc, args, options)
+        except ExplainedError as error:
+            raise with_class_of_numpys(error, self.ufunc, args, options) from None
 
     def _apply(self, args: tuple[Any, ...]) -> Any:
         if self.function is None:  # NumPy promotes operands: those of ldexp each by itself

@@ -1,0 +1,110 @@
+"""What NumPy does and says where Tenfold refuses: foreign elements, and the classes of errors.
+
+Takes a function and NumPy's of the same name, hands on a function that NumPy computes for elements
+which only NumPy holds, and whose errors have the classes of NumPy's.
+
+>>> from tenfold.numpy.manipulation import ravel
+>>> or_by_numpy(ravel, np.ravel)([["a"], ["b"]]).tolist()
+['a', 'b']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any, ParamSpec
+
+import numpy as np
+
+from tenfold import settings
+from tenfold._native import Array
+from tenfold.errors import ExplainedError, ForeignDTypeError, UnsupportedError
+from tenfold.interop.asarray import asarray
+from tenfold.interop.materialize import value_of
+from tenfold.interop.numpy_dispatch import check_fallback, numpy_name
+from tenfold.numpy.arguments import deliver, export, imported, may_wait
+
+P = ParamSpec("P")
+CLASSES_OF_NUMPYS = (
+    np.exceptions.AxisError,
+    np.linalg.LinAlgError,
+    IndexError,
+    TypeError,
+    ValueError,
+)
+"""The classes of NumPy's errors, each before its bases."""
+MAX_PLACEHOLDERS = 100_000
+"""Elements of arrays for which NumPy is asked what its error is."""
+
+
+def by_numpy(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Return what NumPy's function returns for elements that only NumPy holds; computes at the
+    call. Raises the ForeignDTypeError that is handled under `numpy_fallback="raise"`, in a trace,
+    and where nothing may wait.
+    """
+    if not may_wait() or settings.get("numpy_fallback") == "raise":
+        raise
+    check_fallback(function)
+    name = numpy_name(function)
+    if isinstance(kwargs.get("out"), Array):
+        values = np.array(value_of(kwargs["out"], name))
+        function(*export(args, name), **export(kwargs, name) | {"out": values})
+        return deliver(asarray(values), kwargs["out"])
+    return imported(function(*export(args, name), **export(kwargs, name)))
+
+
+def with_class_of_numpys(
+    error: ExplainedError, theirs: Callable[..., Any], args: Any, kwargs: Any
+) -> ExplainedError:
+    """Return the error of a call, named; it has the class of NumPy's too, whose text it quotes."""
+    arrays = [value for value in args if isinstance(value, Array)]
+    named = error.completed(theirs.__name__, arrays)
+    if sum(x.size for x in arrays) > MAX_PLACEHOLDERS or isinstance(error, UnsupportedError):
+        return named
+    try:
+        theirs(*placeholders(args), **placeholders(kwargs))
+    except Exception as other:  # noqa: BLE001  # of any class, as NumPy says
+        kind = next((x for x in CLASSES_OF_NUMPYS if isinstance(other, x)), None)
+        if kind is None or "read-only" in str(other):
+            return named
+        text = f"{named.rule}; NumPy: {other}"
+        ours: Any = type(named)
+        both = _both_classes(ours, kind)
+        return both(named.operation, text, named.operands, named.remedy)  # type: ignore[no-any-return]  # of ours
+    return named
+
+
+@cache
+def _both_classes(ours: Any, theirs: type[Exception]) -> Any:
+    if issubclass(ours, theirs):
+        return ours
+    reduced = {"__reduce__": lambda self: (ours, (str(self),))}
+    return type(ours.__name__, (ours, theirs), reduced)
+
+
+def placeholders(value: Any) -> Any:
+    """Return arguments with ndarrays of zeros in the place of Arrays: of their shapes and dtypes,
+    without values.
+    """
+    if isinstance(value, Array):
+        return np.broadcast_to(np.zeros((), value.dtype), value.shape)
+    if type(value) in (list, tuple):
+        return type(value)(map(placeholders, value))
+    if type(value) is dict:
+        return {name: placeholders(item) for name, item in value.items()}
+    return value
+
+
+def or_by_numpy(function: Callable[P, Any], theirs: Callable[..., Any]) -> Callable[P, Any]:
+    """Let NumPy's function compute with elements that only NumPy holds; name it in errors."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except ForeignDTypeError:
+            return by_numpy(theirs, args, kwargs)
+        except ExplainedError as error:
+            raise with_class_of_numpys(error, theirs, args, kwargs) from None
+
+    return call
