@@ -18,7 +18,7 @@ from pathlib import Path
 
 from check_size import NATIVE_SUFFIXES, code_lines, native_code_lines, read_lines
 
-CAPS = {"Python": 58_504, "C++": 22_443}
+CAPS = {"Python": 58_605, "C++": 23_320}
 """The most lines of code of a language."""
 
 

@@ -69,8 +69,8 @@ def with_class_of_numpys(
             return named
         text = f"{named.rule}; NumPy: {other}"
         ours: Any = type(named)
-        both = _both_classes(ours, kind)
-        return both(named.operation, text, named.operands, named.remedy)  # type: ignore[no-any-return]  # of ours
+        both: Callable[..., ExplainedError] = _both_classes(ours, kind)
+        return both(named.operation, text, named.operands, named.remedy)
     return named
 
 

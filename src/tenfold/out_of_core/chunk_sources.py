@@ -71,7 +71,7 @@ def _refuse_parts(source: Any) -> None:
         asarray(source)  # raises, and says what to do
     if any(length != length for length in source.shape):  # NaN
         rule = f"a Dask source of shape {source.shape} has chunks of unknown lengths"
-        raise ShapeError("tn.blockwise", rule, remedy="call x.compute_chunk_sizes() before")
+        raise ShapeError("tn.blockwise", rule, remedy="call its compute_chunk_sizes() before")
     if isinstance(source, Array) and storage_kind(source) is not None:
         rule = f"a source of {source.storage} storage has no rows in memory"
         raise UnsupportedError("tn.blockwise", rule, remedy="pass x.to_dense()")

@@ -20,6 +20,7 @@ from tenfold.core.op import Op, Params
 from tenfold.core.shape_rules import Shape
 from tenfold.jit.host import host_target
 from tenfold.jit.program import PROGRAMS, program_of
+from tenfold.jit.ptx import ptx_program, runs_as_ptx
 from tenfold.runtime.device import DEVICES
 from tenfold.runtime.launch_binding import casts_natively
 from tenfold.schedule.elementwise_lowering import has_rule
@@ -59,8 +60,10 @@ def row_kernel(device: str, form: int, dtype: np.dtype) -> EntryPoint:
     """Return the kernel of a device for the rows of a batch."""
     if dtype.kind == "c":
         dtype = np.empty(0, dtype).real.dtype
-    kernel = RowTable(RowForm(form), dtype)
-    return program_of(kernel, TIERS.optimised_elements, DEVICES[device].target()).kernel
+    kernel, target = RowTable(RowForm(form), dtype), DEVICES[device].target()
+    if runs_as_ptx(kernel, target):
+        return ptx_program(kernel, target).kernel
+    return program_of(kernel, TIERS.optimised_elements, target).kernel
 
 
 def view_access(op: Op[...], params: Params, shape: Shape) -> IndexMap | None:
