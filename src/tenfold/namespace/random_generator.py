@@ -12,6 +12,7 @@ True
 
 from __future__ import annotations
 
+import inspect
 import operator
 import threading
 from collections.abc import Callable, MutableSequence
@@ -36,6 +37,22 @@ from tenfold.ops.random import Integer, Size
 BIT_GENERATOR = "Philox4x32-10"
 
 
+class _DrawParameters:
+    """The parameters of a method: those of a distribution but for the key, the draw number and the
+    stream. inspect asks for them.
+    """
+
+    def __init__(self, distribution: Operation[...]) -> None:
+        self.distribution = distribution
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        declared = self.distribution.public_signature
+        own = [p for name, p in declared.parameters.items() if name != "stream"]
+        first = own[0].replace(name="self", annotation="Generator")
+        return declared.replace(parameters=[first, *own[2:]])
+
+
 def _drawn(
     distribution: Operation[Concatenate[Integer, Integer, P]],
 ) -> Callable[Concatenate[Any, P], Array]:
@@ -44,12 +61,8 @@ def _drawn(
     def method(self: Generator, /, *args: P.args, **kwargs: P.kwargs) -> Array:
         return distribution(*self.next_draw(), *args, **kwargs)
 
-    declared = distribution.public_signature
-    first, _, *others = [p for name, p in declared.parameters.items() if name != "stream"]
-    own = [first.replace(name="self", annotation="Generator"), *others]
-    signature = declared.replace(parameters=own)
-    method.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it
-    method.__doc__ = distribution.doc.partition("\n\n")[0]
+    method.__wrapped__ = _DrawParameters(distribution)  # type: ignore[attr-defined]  # for inspect
+    method.__doc__ = (distribution.function.__doc__ or "").partition("\n\n")[0]
     method.__name__ = distribution.name
     method.__qualname__ = f"Generator.{distribution.name}"
     return method

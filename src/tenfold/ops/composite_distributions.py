@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.core.callable_signature import signature_of
 from tenfold.core.op import Derived, P, SampleCall
 from tenfold.core.op_decorators import binder, derived
 from tenfold.core.shape_rules import product
@@ -79,10 +78,11 @@ def _composite(
 
         @functools.wraps(function)
         def draws(*args: P.args, **kwargs: P.kwargs) -> Array:
-            key, draw, *given, size = bound_arguments(args, kwargs).args
+            arguments = bound_arguments(args, kwargs).arguments
+            key, draw, *given, size = arguments.values()
             operands = operand(key, "key"), operand(draw, "draw number")
             parameters = [parameter(x) for x in given]
-            by_name = dict(zip(names, parameters, strict=True))
+            by_name = dict(zip([*arguments][2:], parameters, strict=False))
             for text, valid, checked, error in ranges:
                 known = [by_name[name] for name in checked.split()]
                 refuse_out_of_range(formula.__name__, text, valid, known, error)
@@ -92,7 +92,6 @@ def _composite(
                 return formula(*operands, *arrays, lengths)
             return reshape(formula(*operands, *arrays, (product(lengths),)), lengths)
 
-        names = [*signature_of(formula).parameters][2:-1]
         sample = SampleCall((), {"size": (2, 3)}, (*SAMPLE_KEY, *values))
         return derived(namespace="random", samples=[sample])(draws)
 
