@@ -42,7 +42,7 @@ std::pair<std::vector<std::string>, std::string> cuda_processors() {
 // The functions of a module of PTX, and why there are none.
 std::pair<std::vector<EntryPoint>, std::string> load_ptx(std::size_t number,
                                                          const std::string& text,
-                                                         std::vector<std::string> names,
+                                                         const std::vector<std::string>& names,
                                                          bool may_fail) {
     std::string why;
     std::vector<EntryPoint> functions;

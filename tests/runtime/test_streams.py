@@ -15,6 +15,7 @@ from tests.random.random_programs import built, generate
 
 import tenfold as tn
 from tenfold import _native
+from tenfold.runtime.stream import Stream
 from tenfold.settings import checked_device
 from tenfold.testing import assert_equal_bits
 
@@ -65,7 +66,7 @@ def test_updates_in_place_on_other_queues_come_after_their_readers(delays: int) 
 
 
 def test_a_block_is_of_its_thread_and_may_be_nested() -> None:
-    first, second = tn.stream(DEVICE), tn.stream(DEVICE)
+    first, second = Stream(DEVICE), Stream(DEVICE)
     seen: list[int] = []
 
     def look() -> None:

@@ -43,12 +43,10 @@ _PROGRAMS: LruCache[tuple[str, str], Program] = LruCache(
 )
 
 
-def runs_as_ptx(kernel: Source, target: Target) -> TypeGuard[ThreadKernel]:
+def runs_as_ptx(kernel: Source) -> TypeGuard[ThreadKernel]:
     """Whether a device has a kernel as PTX; others run on the host."""
-    has_threads = isinstance(kernel, (ThreadProduct, RowTable)) or (
-        isinstance(kernel, Kernel) and kernel.block > 0
-    )
-    return bool(target.ptx_processor) and has_threads
+    has_threads = isinstance(kernel, (ThreadProduct, RowTable))
+    return has_threads or (isinstance(kernel, Kernel) and kernel.block > 0)
 
 
 def ptx_program(kernel: ThreadKernel, target: Target) -> Program:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import TIERS, Executable, Node
+from tenfold.core.loop_ir import Kernel
 from tenfold.dtypes import kind_of
 from tenfold.jit.program import Program, Source, use_counter, uses_left
 from tenfold.jit.ptx import ptx_program, runs_as_ptx
@@ -25,8 +26,8 @@ from tenfold.runtime.slot_table import SlotTable
 from tenfold.runtime.thread_count import threads_of
 from tenfold.schedule.schedule_ir import LaunchScalar, Step
 
-PRODUCT_RESULT = 2
-"""The operand of a product that is its result."""
+PRODUCT_READS = 0b1011
+"""By bit: the buffers that a product reads alone: two factors, an addend behind the result."""
 
 
 class LaunchBinder:
@@ -77,7 +78,7 @@ class LaunchBinder:
                     [self._scalar(parameter) for parameter in launch.parameters],
                     () if tables else launch.totals,
                     -1 - launch.multiply_adds if launch.kernel.folds else -1,
-                    written=_written([each.written for each in launch.kernel.operands]),
+                    written=_written(launch.kernel) if target.block else instructions.ALL_WRITTEN,
                 )
             )
         if tables:
@@ -89,7 +90,7 @@ class LaunchBinder:
         them the executable is built once more.
         """
         target = self.scheduled.plan.target
-        if runs_as_ptx(kernel, target):
+        if target.ptx_processor and runs_as_ptx(kernel):
             return ptx_program(kernel, target)
         program = self.scheduled.program_of(kernel, elements)
         limit = uses_left(kernel, target)
@@ -136,7 +137,7 @@ class LaunchBinder:
         claims_value = self.publication.store(step.results)
         program = self._program(product.kernel, product.multiply_adds)
         items = [step.reads[index] for index in bound.reads]
-        items.insert(PRODUCT_RESULT, step.results[0].item)
+        items.insert(2, step.results[0].item)
         scales = [
             scale._replace(factors=[operand(step.reads[at]) for at in scale.factors])
             for scale in bound.scales
@@ -158,7 +159,7 @@ class LaunchBinder:
                 multiply_adds=bound.multiply_adds,
                 scales=scales,
                 blas_libraries=routines.libraries() if bound.functions else (),
-                written=_written([at == PRODUCT_RESULT for at in range(len(items))]),
+                written=instructions.ALL_WRITTEN ^ PRODUCT_READS,
             )
         )
         return claims_value
@@ -205,9 +206,10 @@ class LaunchBinder:
         return False
 
 
-def _written(operands: list[bool]) -> int:
+def _written(kernel: Kernel) -> int:
     """Return the mask of the buffers that a launch may write: those behind the operands, too."""
-    read = sum([1 << at for at, is_written in enumerate(operands[:63]) if not is_written])
+    operands = enumerate(kernel.operands[:63])
+    read = sum([1 << at for at, operand in operands if not operand.written])
     return instructions.ALL_WRITTEN ^ read
 
 

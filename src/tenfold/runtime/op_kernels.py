@@ -61,7 +61,7 @@ def row_kernel(device: str, form: int, dtype: np.dtype) -> EntryPoint:
     if dtype.kind == "c":
         dtype = np.empty(0, dtype).real.dtype
     kernel, target = RowTable(RowForm(form), dtype), DEVICES[device].target()
-    if runs_as_ptx(kernel, target):
+    if target.ptx_processor and runs_as_ptx(kernel):
         return ptx_program(kernel, target).kernel
     return program_of(kernel, TIERS.optimised_elements, target).kernel
 

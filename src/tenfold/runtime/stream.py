@@ -14,6 +14,7 @@ it shares with the work of other queues is ordered by itself (`native/threads/st
 from __future__ import annotations
 
 import threading
+from contextlib import AbstractContextManager
 from itertools import count
 
 from tenfold import _native
@@ -42,7 +43,7 @@ class Stream:
         return f"<stream {self._number} of {self.device}>"
 
 
-def stream(device: str | None = None) -> Stream:
+def stream(device: str | None = None) -> AbstractContextManager[object]:
     """Return a queue of a device; None means that of the option `device`.
 
     Work that is computed in a block `with` it, by this thread, runs in the order of its queue, and
