@@ -42,7 +42,10 @@ for python in "$@"; do
     "$place/python/bin/python" -m pip wheel --quiet --no-deps --wheel-dir "$place/raw" "$place/source"
     "$tools/python" -m auditwheel repair --plat "$platform" --strip --wheel-dir dist "$place"/raw/*.whl
     wheel=$(ls -t dist/tenfold-*.whl | head -1)
-    "$tools/python" -m auditwheel show "$wheel" | tr '\n' ' ' | grep --only-matching "consistent with the following platform tag: \"$platform\""
+    needs=$("$tools/python" -m auditwheel show "$wheel" | tr '\n' ' ' |
+        sed -E 's/.*platform tag: "manylinux_2_([0-9]+)_x86_64".*/\1/')
+    echo "$(basename "$wheel"): glibc 2.$needs"
+    [ "$needs" -le "${glibc#2.}" ]
     "$place/python/bin/python" -m pip download --quiet --only-binary :all: --dest "$place/links" \
         "$wheel" pytest pytest-xdist hypothesis
     tools/check_wheel.sh "$wheel" "$python" "$place/links" "$place/source"

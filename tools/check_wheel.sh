@@ -20,6 +20,11 @@ python="$place/venv/bin/python"
 mkdir "$place/home"
 cd "$place/home"
 env -i PATH= HOME="$place/home" "$place/venv/bin/tenfold" demo
+level="import re; from tenfold import _native
+words = re.search('flags.*', open('/proc/cpuinfo').read())[0].split()
+expected = 4 if 'avx512vl' in words else 3 if 'avx2' in words else 2
+assert _native.processor_level() == expected, (_native.processor_level(), expected)"
+env -i PATH= HOME="$place/home" "$python" -c "$level" # a build may detect x86-64 alone
 cd "$source"
 env -i PATH= HOME="$place/home" "$python" -m pytest --numprocesses=0 -p no:cacheprovider tests/tiny
 echo "check_wheel: $(basename "$wheel") runs its demo and tests/tiny with an empty PATH"

@@ -35,6 +35,7 @@ uint64_t enabled_xsave_features() {
 } // namespace
 
 int processor_level() {
+    __builtin_cpu_init(); // compiler-rt, unlike libgcc, may not have run it
     if (__builtin_cpu_supports("x86-64-v4")) return 4;
     if (__builtin_cpu_supports("x86-64-v3")) return 3;
     return __builtin_cpu_supports("x86-64-v2") ? 2 : 1;
