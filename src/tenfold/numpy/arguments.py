@@ -131,7 +131,8 @@ def deliver(result: Any, out: Any) -> Any:
 
 def deliver_whole(result: Array, out: Any) -> Any:
     """Return the result, or write it into the target of `out=`, which has its shape."""
-    if out is not None and not isinstance(out, tuple) and out.shape != result.shape:
+    out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if out is not None and out.shape != result.shape:
         rule = f"the target of out= has shape {out.shape}, the result {result.shape}"
         raise ShapeError("", rule, (), "give out= the shape of the result")
     return deliver(result, out)

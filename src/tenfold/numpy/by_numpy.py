@@ -44,7 +44,8 @@ def by_numpy(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """
     if not may_wait() or settings.get("numpy_fallback") == "raise":
         raise
-    check_fallback(function)
+    if any(isinstance(value, Array) for value in (*args, *kwargs.values())):
+        check_fallback(function)
     name = numpy_name(function)
     if isinstance(kwargs.get("out"), Array):
         values = np.array(value_of(kwargs["out"], name))

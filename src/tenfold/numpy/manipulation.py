@@ -8,7 +8,7 @@ Takes NumPy's arguments, hands on Arrays of the operations that move elements.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -172,9 +172,17 @@ def broadcast_shapes(*args: Any) -> tuple[int, ...]:
     return np.broadcast_shapes(*args)
 
 
+def _sequence(arrays: Any) -> Any:
+    if isinstance(arrays, Iterator):
+        raise TypeError("arrays to stack must be passed as a sequence, such as a list or tuple")
+    return arrays
+
+
 def _cast_all(arrays: Any, dtype: Any, casting: str, out: Any) -> list[Array]:
     """Return arrays to join in the dtype of the result, which is that of `out` if it is given."""
-    parts = as_arrays(arrays)
+    if out is not None and dtype is not None:
+        raise TypeError("only one of `out` and `dtype` is given")
+    parts = as_arrays(_sequence(arrays))
     dtype = dtype if out is None else out.dtype
     if dtype is None:
         return parts
@@ -212,14 +220,15 @@ def stack(
 
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Array:
     """Return arrays joined along their second axis, vectors along their first."""
-    arrays = [atleast_1d(x) for x in tup]
+    arrays = [atleast_1d(x) for x in _sequence(tup)]
     axis = 0 if arrays and arrays[0].ndim == 1 else 1
-    return cast(joining.concat(arrays, axis), dtype)
+    return joining.concat(_cast_all(arrays, dtype, casting, None), axis)
 
 
 def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Array:
     """Return arrays joined along their first axis; vectors are rows."""
-    return cast(joining.concat([atleast_2d(x) for x in tup], 0), dtype)
+    arrays = [atleast_2d(x) for x in _sequence(tup)]
+    return joining.concat(_cast_all(arrays, dtype, casting, None), 0)
 
 
 row_stack = vstack
@@ -227,12 +236,12 @@ row_stack = vstack
 
 def dstack(tup: Any) -> Array:
     """Return arrays joined along their third axis."""
-    return joining.concat([atleast_3d(x) for x in tup], 2)
+    return joining.concat([atleast_3d(x) for x in _sequence(tup)], 2)
 
 
 def column_stack(tup: Any) -> Array:
     """Return matrices joined along their second axis; vectors are columns."""
-    arrays = as_arrays(tup)
+    arrays = as_arrays(_sequence(tup))
     columns = [reshaping.reshape(x, (-1, 1)) if x.ndim < 2 else x for x in arrays]
     return joining.concat(columns, 1)
 

@@ -12,6 +12,7 @@ and `at`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,19 @@ def _in_dtype_of(x: Array, target: Any) -> Array:
     return x if target is None else cast(x, target.dtype)
 
 
+def _or_by_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let the method of NumPy's ufunc compute with elements that only NumPy holds."""
+
+    @wraps(method)
+    def call(self: Ufunc, *args: Any, **options: Any) -> Any:
+        try:
+            return method(self, *args, **options)
+        except ForeignDTypeError:
+            return by_numpy(getattr(self.ufunc, method.__name__), args, options)
+
+    return call
+
+
 class Ufunc:
     """An elementwise function with NumPy's options and methods."""
 
@@ -75,6 +89,7 @@ class Ufunc:
         self.nin, self.nout, self.nargs = ufunc.nin, ufunc.nout, ufunc.nargs
         self.identity, self.signature = ufunc.identity, ufunc.signature
         self.types, self.ntypes = ufunc.types, ufunc.ntypes
+        self.resolve_dtypes = ufunc.resolve_dtypes
         self._native = function.with_call_cache(self._call) if isinstance(function, Op) else None
         """The call that runs no Python for Arrays and numbers."""
 
@@ -140,7 +155,9 @@ class Ufunc:
     ) -> tuple[Any, ...]:  # fmt: skip
         """Return the operands in the dtypes that NumPy computes with; NumPy refuses others."""
         operands = tuple(map(as_operand, args))
-        types: list[Any] = [type(x) if type(x) in WEAK else as_array(x).dtype for x in operands]
+        strong = [x if type(x) in WEAK else as_array(x).dtype for x in operands]
+        # NumPy 2.4 crashes where Python's types meet a signature: numbers have a dtype here.
+        types: list[Any] = [np.result_type(*strong) if type(x) in WEAK else x for x in strong]
         targets = out if isinstance(out, tuple) else (out,) * self.nout
         types += [getattr(target, "dtype", None) for target in targets]
         signature = signature if sig is None else sig
@@ -152,11 +169,13 @@ class Ufunc:
         dtypes = self.ufunc.resolve_dtypes(tuple(types), casting=casting, **loop)
         return tuple(_in_dtype(x, found) for x, found in zip(operands, dtypes, strict=False))
 
+    @_or_by_numpy
     def outer(self, A: Any, B: Any, /, **options: Any) -> Any:
         """Apply it to each pair of elements: shape `A.shape + B.shape`."""
         x, y = as_array(A), as_array(B)
         return self(reshaping.reshape(x, (*x.shape, *(1,) * y.ndim)), y, **options)
 
+    @_or_by_numpy
     def reduce(
         self,
         array: Any,
@@ -182,6 +201,7 @@ class Ufunc:
             options["dtype"] = dtype
         return function(array, **options, initial=initial, where=where)
 
+    @_or_by_numpy
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Fold the elements along an axis, with every step."""
         function = SCANS.get(self.__name__)
@@ -190,6 +210,7 @@ class Ufunc:
         x = as_array(array)
         return function(x, axis=axis, dtype=dtype, out=out)
 
+    @_or_by_numpy
     def reduceat(
         self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
     ) -> Any:
@@ -212,7 +233,7 @@ class Ufunc:
                 a[...] = add_at(a, positions, cast(terms, a.dtype))
                 return
         values = np.array(export(a, f"np.{self.__name__}.at")) if isinstance(a, Array) else a
-        operands = () if b is None else (export(as_array(b), f"np.{self.__name__}.at"),)
+        operands = () if b is None else (export(b, f"np.{self.__name__}.at"),)
         self.ufunc.at(values, export(indices, f"np.{self.__name__}.at"), *operands)
         if isinstance(a, Array):
             a[...] = as_array(values)
