@@ -225,11 +225,13 @@ def test_whatever_keeps_answers_is_in_the_list() -> None:
         "runtime/blas/routines.py",  # routines of a library
         "jit/ptx.py",  # processors of NVIDIA by their names
         "jit/target_key.py",  # processors by their names in the settings
+        "runtime/devices/cuda.py",  # no arguments
         "runtime/lapack/drivers.py",
         "jit/llvm_bindings.py",  # no arguments
         "dtypes.py",  # pairs of dtypes
         "array/array_function.py",  # functions of NumPy
         "namespace/surface.py",  # operations
+        "numpy/by_numpy.py",  # classes of errors
         "ops/erfc.py",  # no arguments
         "ops/fft.py",  # no arguments
         "out_of_core/partial_folds.py",  # reductions, by the dtypes of their operands

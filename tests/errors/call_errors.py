@@ -550,7 +550,8 @@ def an_operator_that_lies_about_its_dtype() -> tn.Array:
 
 @wrong_values(
     RunError,
-    "failing: KeyError: 'nothing there' (written at {place})",
+    "failing: KeyError: 'nothing there' (written at {place}, "
+    f"raised at {__file__}:{failing.function.__code__.co_firstlineno + 2})",
 )
 def an_operator_that_raises() -> tn.Array:
     return failing(tn.zeros(3))

@@ -67,7 +67,7 @@ def test_targets_of_zarr_stand_in_tuples_and_dicts(tmp_path: Path) -> None:
 def test_dask_source_of_unknown_lengths_is_refused_with_a_remedy() -> None:
     dask = library("dask.array")
     x = dask.from_array(X, chunks=(60, 3))
-    with pytest.raises(tn.errors.ShapeError, match=r"call x\.compute_chunk_sizes\(\) before"):
+    with pytest.raises(tn.errors.ShapeError, match=r"call its compute_chunk_sizes\(\) before"):
         tn.blockwise(standardize, x[x[:, 0] > 0])
     with pytest.raises(tn.errors.DTypeError, match="ndarray is not a Dask array"):
         tn.from_dask(X)

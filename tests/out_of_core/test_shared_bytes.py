@@ -59,9 +59,13 @@ def test_file_that_is_mapped_twice_is_one_memory(tmp_path: Path) -> None:
     written = np.load(tmp_path / "x.npy", mmap_mode="r+")
     read = np.load(tmp_path / "x.npy", mmap_mode="r")
     flipped = tn.flip(tn.asarray(read), axis=0)
-    assert not window_writes.write_in_parts(flipped, written, written.__setitem__, 1)
+    assert not window_writes.write_in_parts(
+        flipped, tn.wrap(written), written, written.__setitem__, 1
+    )
     elsewhere = np.zeros((2000, 2))
-    assert window_writes.write_in_parts(flipped, elsewhere, elsewhere.__setitem__, 1)
+    assert window_writes.write_in_parts(
+        flipped, tn.wrap(elsewhere), elsewhere, elsewhere.__setitem__, 1
+    )
     assert np.array_equal(elsewhere, read[::-1])
 
 

@@ -54,9 +54,16 @@ def _import_operand(value: Any, peer: Any) -> Any:
         return NotImplemented
     peers = peer if isinstance(peer, tuple) else (peer,)
     device = next((p.device for p in peers if isinstance(p, Array)), None)
+    return asarray(value, device=device)
+
+
+def _convert_operand(value: Any, peer: Any) -> Any:
+    """As `_import_operand`, for an operator: with other elements NumPy computes it
+    (`interop/foreign_operands.py`).
+    """
     try:
-        return asarray(value, device=device)
-    except ForeignDTypeError:  # `interop/foreign_operands.py` computes by NumPy
+        return _import_operand(value, peer)
+    except ForeignDTypeError:
         return NotImplemented
 
 
@@ -267,7 +274,7 @@ def install() -> None:
     op_decorators.set_reader(materialize.value_of)
     _native.set_hooks(
         infer=infer,
-        convert=_import_operand,
+        convert=_convert_operand,
         refuse_scalar=refuse_scalar,
         evaluate=_evaluate,
         evaluate_all=_evaluate_all,

@@ -4,7 +4,8 @@ Takes a function and NumPy's of the same name, hands on a function that NumPy co
 which only NumPy holds, and whose errors have the classes of NumPy's.
 
 >>> from tenfold.numpy.manipulation import ravel
->>> or_by_numpy(ravel, np.ravel)([["a"], ["b"]]).tolist()
+>>> with settings.override(numpy_fallback="convert"):
+...     or_by_numpy(ravel, np.ravel)([["a"], ["b"]]).tolist()
 ['a', 'b']
 """
 
@@ -33,6 +34,9 @@ CLASSES_OF_NUMPYS = (
     ValueError,
 )
 """The classes of NumPy's errors, each before its bases."""
+LIKE_FUNCTIONS = (np.empty_like, np.zeros_like, np.ones_like, np.full_like)
+"""Functions whose result is of the library of their first argument: a caller, as Dask, takes an
+ndarray only where that refuses."""
 MAX_PLACEHOLDERS = 100_000
 """Elements of arrays for which NumPy is asked what its error is."""
 
@@ -42,7 +46,8 @@ def by_numpy(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     call. Raises the ForeignDTypeError that is handled under `numpy_fallback="raise"`, in a trace,
     and where nothing may wait.
     """
-    if not may_wait() or settings.get("numpy_fallback") == "raise":
+    is_of_array = function in LIKE_FUNCTIONS and isinstance(args[0], Array)
+    if is_of_array or not may_wait() or settings.get("numpy_fallback") == "raise":
         raise
     if any(isinstance(value, Array) for value in (*args, *kwargs.values())):
         check_fallback(function)

@@ -303,8 +303,9 @@ def _error_of(node: Node | ReferenceCall, error: Exception) -> Exception:
     ):
         remedy = f"\n  remedy: {node.op.semantics.remedy}" if node.op.semantics.remedy else ""
         return documented(f"{node.name}: {text}{_source_line(node)}{remedy}")
-    raised_at = line_of(error) if node.op.semantics.opaque else ""
-    place = f" (raised at {raised_at})" if raised_at else _source_line(node)
+    place = _source_line(node)
+    if node.op.semantics.opaque and (raised_at := line_of(error)):
+        place = f"{place[:-1]}, raised at {raised_at})" if place else f" (raised at {raised_at})"
     return RunError(node.name, f"{type(error).__name__}: {text}{place}")
 
 
