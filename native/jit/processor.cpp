@@ -34,11 +34,19 @@ uint64_t enabled_xsave_features() {
 
 } // namespace
 
+// The levels of the System V ABI for x86-64. Not by `__builtin_cpu_supports`, which answers no for
+// them where the runtime is that of Zig.
 int processor_level() {
-    __builtin_cpu_init(); // compiler-rt, unlike libgcc, may not have run it
-    if (__builtin_cpu_supports("x86-64-v4")) return 4;
-    if (__builtin_cpu_supports("x86-64-v3")) return 3;
-    return __builtin_cpu_supports("x86-64-v2") ? 2 : 1;
+    auto has = [](uint32_t word, auto... bits) { return (... && (word >> bits & 1)); };
+    const Registers model = cpuid(1), features = cpuid(7), extended = cpuid(0x80000001);
+    const bool is_v2 = has(model.ecx, 0, 9, 13, 19, 20, 23) && has(extended.ecx, 0);
+    if (!is_v2) return 1;
+    const uint64_t saved = enabled_xsave_features();
+    constexpr uint64_t AVX = 0x6, AVX512 = 0xe6;
+    const bool is_v3 = has(model.ecx, 12, 22, 27, 28, 29) && has(features.ebx, 3, 5, 8) &&
+                       has(extended.ecx, 5) && (saved & AVX) == AVX;
+    if (!is_v3) return 2;
+    return has(features.ebx, 16, 17, 28, 30, 31) && (saved & AVX512) == AVX512 ? 4 : 3;
 }
 
 std::vector<uint32_t> processor_identity() {
