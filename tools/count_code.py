@@ -18,7 +18,7 @@ from pathlib import Path
 
 from check_size import NATIVE_SUFFIXES, code_lines, native_code_lines, read_lines
 
-CAPS = {"Python": 58_640, "C++": 23_327}
+CAPS = {"Python": 58_633, "C++": 23_327}
 """The most lines of code of a language."""
 
 

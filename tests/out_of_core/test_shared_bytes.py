@@ -69,6 +69,56 @@ def test_file_that_is_mapped_twice_is_one_memory(tmp_path: Path) -> None:
     assert np.array_equal(elsewhere, read[::-1])
 
 
+def test_a_view_of_a_window_is_written_to_it_in_one_go() -> None:
+    x = np.arange(8.0).reshape(2, 4)
+    window = tn.wrap(x)
+    assert not window_writes.write_in_parts(window[:, ::-1], window, x, x.__setitem__, 1)
+    window[...] = window[:, ::-1]
+    assert x.tolist() == [[3.0, 2.0, 1.0, 0.0], [7.0, 6.0, 5.0, 4.0]]
+
+
+def test_a_row_that_is_read_again_is_not_written() -> None:
+    x = np.arange(8.0)
+    with pytest.raises(AliasError, match="read later"):
+        tn.blockwise(lambda a: (a * 2, a - tn.sum(a)), x, chunk=2, out=(x, np.zeros(8)))
+    assert x.tolist() == np.arange(8.0).tolist()
+
+
+@pytest.mark.parametrize("window_is_source", [False, True])
+def test_a_window_of_a_source_is_its_memory(window_is_source: bool) -> None:
+    x = np.arange(8.0)
+    source, out = (tn.wrap(x), x) if window_is_source else (x, tn.wrap(x))
+    with pytest.raises(AliasError, match="read later"):
+        tn.blockwise(lambda a: a[::-1] * 2, source, chunk=2, out=out)
+    with pytest.raises(AliasError, match="two results"):
+        tn.blockwise(lambda a: (a, a * 2), np.ones(8), chunk=2, out=(x, tn.wrap(x)))
+    tn.blockwise(lambda a: a * 2, source, chunk=2, out=out)
+    assert x.tolist() == (2 * np.arange(8.0)).tolist()
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 5])
+def test_rules_that_are_asked_for_no_rows(chunk: int) -> None:
+    def scanned(a: tn.Array) -> tn.Array:
+        return tn.cumulative_prod(tn.cumulative_prod(a, include_initial=True), include_initial=True)
+
+    def windows(a: tn.Array) -> tn.Array:
+        return tn.pad(tn.mean(tn.sliding_window_view(a, 3, axis=0), axis=-1), ((1, 1),))
+
+    for function, x in ((scanned, np.arange(1.0, 4)), (windows, np.arange(11.0))):
+        found = tn.blockwise(function, x, chunk=chunk)
+        np.testing.assert_allclose(found, function(tn.asarray(x)), rtol=1e-14)
+        total = tn.blockwise(lambda a, f=function: tn.sum(f(a)), x, chunk=chunk)
+        np.testing.assert_allclose(total, tn.sum(function(tn.asarray(x))), rtol=1e-14)
+
+
+def test_a_whole_operand_is_joined_across_the_rows() -> None:
+    x, column = np.arange(28.0).reshape(7, 4), tn.ones((7, 1))
+    found = tn.blockwise(lambda a: tn.concat([column, a], axis=1), x, chunk=3)
+    assert np.array_equal(found, np.hstack([np.ones((7, 1)), x]))
+    stacked = tn.blockwise(lambda a: tn.stack([a, tn.zeros((7, 4))], axis=0), x, chunk=3)
+    assert np.array_equal(stacked, np.stack([x, np.zeros((7, 4))]))
+
+
 class Wrong:
     """A source that gives fewer rows than it is asked for."""
 

@@ -279,3 +279,17 @@ def test_signatures_take_numpys_arguments_by_name() -> None:
             part.split("=")[0].strip() for part in doc.partition("(")[2].rstrip(")").split(",")
         ]
         assert [each for each in names if each not in ours and each not in ("*", "out")] == []
+
+
+def test_parameters_of_few_bits_do_not_overflow() -> None:
+    rng = tn.random.default_rng(3)
+    ends = [np.array([end], np.int32) for end in (0, 50_000, 100_000)]
+    assert abs(float(tn.mean(rng.triangular(*ends, size=4000))) - 50_000) < 2000
+    low, high = tn.asarray([-100], dtype="int8") * 1, tn.asarray([100], dtype="int8") * 1
+    drawn = np.asarray(rng.uniform(low, high, size=4000))
+    assert -100 <= drawn.min() < -90
+    assert 90 < drawn.max() < 100
+    with pytest.raises(ValueError, match="low <= high"):
+        rng.uniform(np.array([255], np.uint8), np.array([10], np.uint8))
+    with pytest.raises(TypeError, match="complex"):
+        rng.normal(np.array([1j]), 1.0)

@@ -120,7 +120,13 @@ def decode_type(value: Any, limit: int) -> Type:
         or of_shape(Structure(structure), lengths) != structure
     ):
         raise ValueError(f"matrices of shape {lengths} have no structure {structure}")
-    return Type(lengths, dtype, checked_device(device), storage=storage, structure=structure)
+    return Type(
+        lengths,
+        dtype,
+        checked_device(device, "load_function"),
+        storage=storage,
+        structure=structure,
+    )
 
 
 def check_promise(values: np.ndarray, type_: Type) -> None:

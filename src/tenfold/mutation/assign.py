@@ -90,8 +90,15 @@ def assign(target: Array, expr: Any, op: str = "=", *, noalias: bool = False) ->
     return target
 
 
-def assign_result(target: Array, result: Array, symbol: str) -> None:
-    """Let `target` name `result`, what its operator `symbol` has made of it: `target op= e`."""
+def assign_result(target: Array, result: Any, symbol: str) -> None:
+    """Let `target` name `result`, what its operator `symbol` has made of it: `target op= e`.
+
+    Raises DTypeError for a result of another library: `e` has elements that only NumPy holds.
+    """
+    if not isinstance(result, Array):
+        rule = f"the result is of type {type(result).__name__}, which an Array cannot hold"
+        remedy = f"convert the right side first, or write x = x {symbol} e"
+        raise DTypeError(f"{symbol}=", rule, [target], remedy)
     write_view(*_update_arguments(target, result, f"{symbol}="))
 
 

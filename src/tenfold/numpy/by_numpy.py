@@ -11,7 +11,7 @@ which only NumPy holds, and whose errors have the classes of NumPy's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, wraps
 from typing import Any, ParamSpec
 
@@ -65,7 +65,10 @@ def with_class_of_numpys(
     """Return the error of a call, named; it has the class of NumPy's too, whose text it quotes."""
     arrays = [value for value in args if isinstance(value, Array)]
     named = error.completed(theirs.__name__, arrays)
-    if sum(x.size for x in arrays) > MAX_PLACEHOLDERS or isinstance(error, UnsupportedError):
+    leaves = [*_leaves(args), *_leaves(kwargs)]
+    num_elements = sum([x.size for x in leaves if isinstance(x, (Array, np.ndarray))])
+    calls_back = any(callable(x) and not isinstance(x, type) for x in leaves)
+    if num_elements > MAX_PLACEHOLDERS or calls_back or isinstance(error, UnsupportedError):
         return named
     try:
         theirs(*placeholders(args), **placeholders(kwargs))
@@ -89,16 +92,25 @@ def _both_classes(ours: Any, theirs: type[Exception]) -> Any:
 
 
 def placeholders(value: Any) -> Any:
-    """Return arguments with ndarrays of zeros in the place of Arrays: of their shapes and dtypes,
-    without values.
+    """Return arguments with ndarrays of zeros in the place of Arrays, and of ndarrays, which NumPy
+    could write to: of their shapes and dtypes, without values.
     """
-    if isinstance(value, Array):
-        return np.broadcast_to(np.zeros((), value.dtype), value.shape)
+    if isinstance(value, (Array, np.ndarray)):
+        return np.zeros(value.shape, value.dtype)
     if type(value) in (list, tuple):
         return type(value)(map(placeholders, value))
     if type(value) is dict:
         return {name: placeholders(item) for name, item in value.items()}
     return value
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    items = value.values() if type(value) is dict else value
+    if type(value) not in (list, tuple, dict):
+        yield value
+        return
+    for item in items:
+        yield from _leaves(item)
 
 
 def or_by_numpy(function: Callable[P, Any], theirs: Callable[..., Any]) -> Callable[P, Any]:

@@ -123,8 +123,8 @@ from numpy import (
 )
 
 from tenfold._native import Array
+from tenfold.errors import UnsupportedError
 from tenfold.numpy.arguments import Immediate, export, imported
-from tenfold.numpy.floating_errors import errstate, seterr
 from tenfold.numpy.ufuncs import Ufunc
 
 __all__ = [
@@ -286,6 +286,8 @@ generic, number, integer, signedinteger, unsignedinteger, inexact, floating, com
         *(np.inexact, np.floating, np.complexfloating),
     ),
 )
+REFUSED = {"raise", "call"}
+"""Reactions to floating-point errors that results of later evaluations cannot have."""
 ndarray = Array
 ufunc = Ufunc
 
@@ -321,3 +323,24 @@ class vectorize(np.vectorize):  # noqa: N801  # NumPy's name
         """Call the function for each element of the broadcast arguments."""
         values = export(args, "np.vectorize"), export(kwargs, "np.vectorize")
         return imported(super().__call__(*values[0], **values[1]))
+
+
+def _check_reactions(reactions: dict[str, Any]) -> None:
+    if REFUSED & {*map(str, reactions.values())}:
+        rule = f"{reactions} asks for errors at the call, where nothing is computed"
+        remedy = "leave it out, and check np.isfinite(x).all(), or set tn.options(check_nans=True)"
+        raise UnsupportedError("errstate", rule, (), remedy)
+
+
+class errstate(np.errstate):  # noqa: N801  # NumPy's name
+    """NumPy's reactions to floating-point errors; UnsupportedError for "raise" and "call"."""
+
+    def __init__(self, **reactions: Any) -> None:
+        _check_reactions(reactions)
+        super().__init__(**reactions)
+
+
+def seterr(**reactions: Any) -> Any:
+    """Set NumPy's reactions to floating-point errors; UnsupportedError for "raise" and "call"."""
+    _check_reactions(reactions)
+    return np.seterr(**reactions)

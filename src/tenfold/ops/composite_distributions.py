@@ -16,7 +16,8 @@ from tenfold._native import Array
 from tenfold.core.op import Derived, P, SampleCall
 from tenfold.core.op_decorators import binder, derived
 from tenfold.core.shape_rules import product
-from tenfold.dtypes import INT64
+from tenfold.dtypes import FLOAT64, INT64, kind_of
+from tenfold.errors import DTypeError
 from tenfold.ops.arithmetic import pow, square  # noqa: A004  # its public name
 from tenfold.ops.cast import astype
 from tenfold.ops.distributions import (
@@ -63,6 +64,22 @@ class Range(NamedTuple):
     error: type[Exception] = ValueError
 
 
+def _real_parameter(value: Any, name: str) -> Any:
+    value = parameter(value)
+    if isinstance(value, complex) or (isinstance(value, Array) and kind_of(value.dtype) == "c"):
+        raise DTypeError(name, "a parameter is complex", remedy="take its real part")
+    return value
+
+
+def _as_float(value: Any) -> Any:
+    """Return a parameter whose elements are float64: formulas in integers would overflow."""
+    return astype(value, FLOAT64) if isinstance(value, Array) else value
+
+
+def _of_floats(valid: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *values: valid(*[np.asarray(value, FLOAT64) for value in values])
+
+
 def _composite(
     *ranges: Range, values: tuple[Any, ...]
 ) -> Callable[[Callable[P, Array]], Derived[P]]:
@@ -81,12 +98,12 @@ def _composite(
             arguments = bound_arguments(args, kwargs).arguments
             key, draw, *given, size = arguments.values()
             operands = operand(key, "key"), operand(draw, "draw number")
-            parameters = [parameter(x) for x in given]
+            parameters = [_real_parameter(x, formula.__name__) for x in given]
             by_name = dict(zip([*arguments][2:], parameters, strict=False))
             for text, valid, checked, error in ranges:
                 known = [by_name[name] for name in checked.split()]
-                refuse_out_of_range(formula.__name__, text, valid, known, error)
-            lengths, arrays = with_all_axes(parameters, size, operands)
+                refuse_out_of_range(formula.__name__, text, _of_floats(valid), known, error)
+            lengths, arrays = with_all_axes([*map(_as_float, parameters)], size, operands)
             is_array = any(isinstance(x, Array) for x in (*operands, *arrays))
             if is_array or not has_short_rows(lengths):
                 return formula(*operands, *arrays, lengths)

@@ -204,7 +204,8 @@ class ScanFold(ChunkFold):
         scanned = self.cut.call((source.rows(0, start, high),), params)
         picks: list[Pick] = [*whole_axes(scanned.shape)]
         picks[self.axis] = (low - start, end - begin, 1)
-        part = index_view(scanned, tuple(picks)) if low > start else scanned
+        is_more = scanned.shape[self.axis] != end - begin  # an initial element of no rows, too
+        part = index_view(scanned, tuple(picks)) if is_more else scanned
         combine = multiply if self.kind == "product" else add
         result = combine(expand_dims(carry, axis=self.axis), part)
         dtype = self.cut.node.type.dtype

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from tenfold._native import Array, Type
+from tenfold._native import Type
 from tenfold.core.pytree import TreeDef
 from tenfold.errors import AliasError, DTypeError, RunError, ShapeError, raise_if_failed
 from tenfold.interop.asarray import asarray
 from tenfold.out_of_core.chunk_plan import ChunkPlan, Piece
-from tenfold.out_of_core.shared_bytes import is_same_array, shares_bytes
+from tenfold.out_of_core.shared_bytes import is_same_array, is_same_store, memory_of, shares_bytes
 from tenfold.runtime.result_memory import results_refusal
 
 
@@ -77,18 +77,19 @@ class Outputs:
                 self.targets[at] = Output(target, axis)
 
     def refuse_sources(self, sources: Sequence[Any], axes: Sequence[int]) -> None:
-        """Refuse a target that shows a source of which other rows are read after they are written.
+        """Refuse a target that shows a source of which rows are read after they are written.
 
-        A target that is the source itself takes each row where it was read.
+        A target that is the source itself takes each row where it was read, in the last pass.
         """
-        keeps = all(pass_.keeps_rows for pass_ in self.plan.passes)
-        for at, target in enumerate(self.given):
+        keeps, plan = all(pass_.keeps_rows for pass_ in self.plan.passes), self.plan
+        for at, target in enumerate(map(memory_of, self.given)):
+            is_last = plan.level_after(plan.graph.outputs[at]) == len(plan.passes) - 1
             for source, axis in zip(sources, axes, strict=True):
-                own = np.asarray(source) if isinstance(source, (Array, np.ndarray)) else source
+                own = memory_of(source)
                 arrays = isinstance(own, np.ndarray) and isinstance(target, np.ndarray)
-                is_same = is_same_array(own, target) if arrays else own is target
+                is_same = is_same_array(own, target) if arrays else is_same_store(own, target)
                 in_rows = keeps and at in self.targets and self.targets[at].axis == axis
-                in_place = is_same and in_rows
+                in_place = is_same and in_rows and is_last
                 if not in_place and (is_same or (arrays and shares_bytes(own, target))):
                     rule = "out is a source, or shares its memory, and rows of it are read later"
                     raise AliasError("tn.blockwise", rule, remedy="write to another array")
@@ -138,10 +139,11 @@ def given_targets(out: Any, structure: TreeDef) -> list[Any]:
 
 def _refuse_shared(targets: Sequence[Any]) -> None:
     """Refuse two results in the same memory."""
-    for at, target in enumerate(targets):
-        for other in targets[:at]:
+    memories = [*map(memory_of, targets)]
+    for at, target in enumerate(memories):
+        for other in memories[:at]:
             arrays = isinstance(target, np.ndarray) and isinstance(other, np.ndarray)
-            if other is target or (arrays and shares_bytes(other, target)):
+            if shares_bytes(other, target) if arrays else is_same_store(other, target):
                 rule = "two results have one array in out"
                 raise AliasError("tn.blockwise", rule, remedy="give each its own")
 

@@ -120,7 +120,13 @@ def _windows(cut: CutNode) -> RowRule:
     behind = cut.shapes[at][axis] - cut.shape[axis]  # rows of the last window
 
     def rows(source: Rows, begin: int, end: int) -> Any:
-        return cut.call((source.rows(at, begin, end + behind),))
+        first = min(begin, cut.shape[axis] - 1)  # of no rows one window is made, and not taken
+        made = cut.call((source.rows(at, first, max(end, first + 1) + behind),))
+        if begin < end:
+            return made
+        picks: list[Pick] = [*whole_axes(made.shape)]
+        picks[axis] = (0, 0, 1)
+        return index_view(made, tuple(picks))
 
     return RowRule(axis, rows, moves_rows=True)
 
@@ -232,7 +238,11 @@ def _join(cut: CutNode) -> RowRule:
     (place,), axis = cut.node.params, common([axis for _, axis in cut.chunked])
     stacks = len(cut.shape) > len(cut.shapes[0])
     if stacks or place != axis:
-        return RowRule(axis + (stacks and place <= axis), cut.as_it_is)
+
+        def whole_rows(source: Rows, begin: int, end: int) -> Any:
+            return cut.call([source.rows(at, begin, end, axis=axis) for at in cut.operands])
+
+        return RowRule(axis + (stacks and place <= axis), whole_rows)
 
     def rows(source: Rows, begin: int, end: int) -> Any:
         parts, start = [], 0

@@ -11,12 +11,16 @@ time at other addresses, the table of mappings of the process does.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
+from tenfold import _native
+from tenfold._native import Array
 from tenfold.core.strided_overlap import overlap
 from tenfold.mutation.external_buffer import region_of
+from tenfold.storage.dense import export
 
 MAPPINGS = Path("/proc/self/maps")
 
@@ -60,3 +64,17 @@ def _file_bytes(x: np.ndarray) -> tuple[str, int, int] | None:
 
 
 __all__ = ["is_same_array", "shares_bytes"]
+
+
+def memory_of(values: Any) -> Any:
+    """Return the memory of an Array, which is computed, as an ndarray; another object as it is."""
+    if not isinstance(values, Array):
+        return values
+    value = _native.node_of(values.wait()).value()
+    assert value is not None, "it is computed"
+    return export(value)
+
+
+def is_same_store(one: Any, other: Any) -> bool:
+    """Whether two objects that are no ndarrays are one array: two handles of a dataset are."""
+    return one is other or (type(one) is type(other) and (one == other) is True)

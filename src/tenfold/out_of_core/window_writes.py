@@ -34,10 +34,10 @@ from tenfold.out_of_core.chunk_plan import ChunkPlan
 from tenfold.out_of_core.chunk_scheduler import run_plan
 from tenfold.out_of_core.chunk_sources import bytes_of, chunk_rows
 from tenfold.out_of_core.cut_rows import rebuild_pending
-from tenfold.out_of_core.shared_bytes import is_same_array, shares_bytes
+from tenfold.out_of_core.shared_bytes import is_same_array, memory_of, shares_bytes
 from tenfold.out_of_core.trace_plan import TracedPlan, inlined
 from tenfold.settings import get
-from tenfold.storage.dense import HOST, export
+from tenfold.storage.dense import HOST
 
 
 @dataclass(frozen=True)
@@ -88,15 +88,6 @@ def expression_plan(
     return ExpressionPlan(plan, flatten(0)[1], values, axes, leaves)
 
 
-def memory_of(values: Any) -> np.ndarray:
-    """Return the memory of a computed Array as an ndarray."""
-    if isinstance(values, np.ndarray):
-        return values
-    value = _native.node_of(values).value()
-    assert value is not None, "it is computed"
-    return export(value)
-
-
 def _is_repeatable(node: Node) -> bool:
     """Whether nothing happens but the computation of a value, which cannot fail."""
     op = node.op if node.pending else None
@@ -135,7 +126,7 @@ def write_in_parts(
         return False
     reads_written = len(others) < len(traced.leaves)
     if reads_written:
-        if not all(stage.keeps_rows for stage in traced.plan.passes):
+        if x.base is not None or not all(stage.keeps_rows for stage in traced.plan.passes):
             return False
         type_ = _native.node_of(x).type  # others that read the window get a copy, this does not
         _native.rebind(x, _native.node_of(_native.placeholder(type_)))
