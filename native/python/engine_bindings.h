@@ -78,6 +78,7 @@ void log_unobserved();
 void log_failure(const Failure& failure);
 // A callback that a worker runs once a Future is settled.
 void add_callback(Future& future, PyObject* function);
+bool has_callbacks(Future& future); // also while they are called
 void drop_callbacks(Future& future);
 
 // Makes known how operations of tenfold on such Types are batched.

@@ -107,20 +107,22 @@ PyObject* cancel(PyObject* self, PyObject*) {
     });
 }
 
-// call(function): once it is settled, by a worker; False when it is settled by now.
+// call(function): once it is settled, by a worker; False when it is settled by now, and all that
+// were to be called before have been.
 PyObject* call_when_settled(PyObject* self, PyObject* function) {
     return to_python_error([&]() -> PyObject* {
         Future* future = future_of(self);
         if (!future) return nullptr;
-        if (future->is_settled()) Py_RETURN_FALSE;
-        if (future->engine->is_from_parent_process())
+        const bool others_wait = has_callbacks(*future); // a worker takes all
+        if (future->is_settled() && !others_wait) Py_RETURN_FALSE;
+        if (future->engine->is_from_parent_process()) {
+            if (future->is_settled()) Py_RETURN_FALSE;
             return wait_for_future(*future, 0, "await"), nullptr;
-        add_callback(*future, function);
-        if (!future->engine->notify_when_settled(*future)) {
-            drop_callbacks(*future);
-            Py_RETURN_FALSE;
         }
-        Py_RETURN_TRUE;
+        add_callback(*future, function);
+        if (others_wait || future->engine->notify_when_settled(*future)) Py_RETURN_TRUE;
+        drop_callbacks(*future);
+        Py_RETURN_FALSE;
     });
 }
 

@@ -1,6 +1,7 @@
 // Python callbacks: the engine's workers run operators, compute signatures and wake waiters in
 // Python. Each takes the GIL once.
 #include <algorithm>
+#include <deque>
 #include <unordered_map>
 
 #include "exec/stacking.h"
@@ -83,8 +84,8 @@ class OptionScope {
 };
 
 // The callbacks of Futures in the order of their adding, run when they are settled; under the GIL.
-std::unordered_map<Future*, std::vector<PyObject*>>& callbacks() {
-    static auto* all = new std::unordered_map<Future*, std::vector<PyObject*>>;
+std::unordered_map<Future*, std::deque<PyObject*>>& callbacks() {
+    static auto* all = new std::unordered_map<Future*, std::deque<PyObject*>>;
     return *all;
 }
 
@@ -281,14 +282,17 @@ class PythonCallbacks : public Host {
     void run_callbacks(Engine&, Job& job) override {
         GilGuard gil;
         for (Ref<Future>& future : job.members) {
-            auto added = callbacks().extract(future.get());
-            if (!added) continue;
-            for (PyObject* function : added.mapped()) {
+            auto found = callbacks().find(future.get());
+            if (found == callbacks().end()) continue;
+            for (auto& added = found->second; !added.empty();) { // which may grow meanwhile
+                PyObject* function = added.front();
+                added.pop_front();
                 PyObject* result = PyObject_CallNoArgs(function);
                 if (!result) PyErr_WriteUnraisable(function);
                 Py_XDECREF(result);
                 Py_DECREF(function);
             }
+            callbacks().erase(future.get());
         }
         run_deferred_callbacks();
     }
@@ -401,6 +405,8 @@ bool is_inside_operator() { return operators_running > 0; }
 void add_callback(Future& future, PyObject* function) {
     callbacks()[&future].push_back(Py_NewRef(function));
 }
+
+bool has_callbacks(Future& future) { return callbacks().contains(&future); }
 
 void drop_callbacks(Future& future) {
     auto added = callbacks().extract(&future);
