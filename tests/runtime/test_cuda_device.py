@@ -27,7 +27,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     if not shutil.which("c++") or not fake_cuda.NATIVE.is_dir():
         pytest.skip("needs a compiler of C++ and native/")
     folder = fake_cuda.build(tmp_path_factory.mktemp("driver"))
-    return {**os.environ, "LD_LIBRARY_PATH": str(folder), "PYTHONPATH": str(ROOT / "tests")}
+    return {**os.environ, "LD_LIBRARY_PATH": str(folder), "PYTHONPATH": str(ROOT / "tests/runtime")}
 
 
 def output_of(program: str, environment: dict[str, str]) -> str:
