@@ -19,8 +19,6 @@ from tenfold._native import Array
 from tenfold.array import array
 from tenfold.array.array import asarray, assign, eval, from_dlpack, wrap  # noqa: A004  # settled
 from tenfold.core.op import Kind
-from tenfold.inspect.explain import explain
-from tenfold.inspect.profile import Profile, profile
 from tenfold.interop import import_hooks
 from tenfold.interop.dask import from_dask, to_dask
 from tenfold.kinds import csr_solve as csr_solve
@@ -47,8 +45,7 @@ del array  # the name of a module here, of a function in NumPy: its absence says
 settings.load_environment()
 _native.set_storable_bytes(machine.available_memory() // 2)  # the rest is for what it is made of
 
-from tenfold import testing  # noqa: E402  # made from the tables that are full now
-from tenfold._native import Handle  # noqa: E402  # as above
+from tenfold._native import Handle  # noqa: E402  # made from the tables that are full now
 from tenfold.engine.engine import Engine, engine  # noqa: E402  # as above
 from tenfold.engine.operators import (  # noqa: E402  # as above
     BatchedOperator,

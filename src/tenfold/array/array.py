@@ -23,7 +23,6 @@ from tenfold.core.interpreter import ORIGIN
 from tenfold.core.op import Kind
 from tenfold.core.structure import Structure
 from tenfold.errors import DTypeError, ForeignDTypeError, message, raise_if_failed
-from tenfold.inspect.explain import explain
 from tenfold.interop import display, dlpack, materialize, pickling, scipy_sparse
 from tenfold.interop.asarray import asarray, from_dlpack
 from tenfold.mutation.assign import assign, assign_result, view_setter
@@ -232,6 +231,8 @@ def explained(
     >>> print(tn.sum(tn.asarray([1.0]) * 2).explain("scheduled").splitlines()[0])
     scheduled: 1 kernel, 0 calls, 0 temporaries
     """
+    from tenfold.inspect.explain import explain  # imported only where it is used
+
     return explain(self, stage=stage, analyze=analyze, format=format)
 
 

@@ -34,10 +34,14 @@ LAZY = {
     "numpy": "tenfold.numpy",
     "lib": "tenfold.numpy.lib",
     "load_function": "tenfold.io.function_reader:load_function",
+    "explain": "tenfold.inspect.explain:explain",
+    "profile": "tenfold.inspect.profile:profile",
+    "Profile": "tenfold.inspect.profile:Profile",
+    "testing": "tenfold.testing",
     **{name: f"tenfold.numpy:{name}" for name in ("gradient", "median", "quantile", "transpose")},
 }
 """Names of `tenfold` that are imported at their first use: NumPy's namespace, functions beyond the
-standard that libraries (xarray) call in the namespace of an array, and the reader of files.
+standard that libraries (xarray) call in the namespace of an array, and what few programs use.
 """
 
 

@@ -14,7 +14,6 @@ from tenfold._native import TIERS, Executable, Node
 from tenfold.core.loop_ir import Kernel
 from tenfold.dtypes import kind_of
 from tenfold.jit.program import Program, Source, use_counter, uses_left
-from tenfold.jit.ptx import ptx_program, runs_as_ptx
 from tenfold.runtime import instructions, interruptible, reference
 from tenfold.runtime.blas import product_launch, routines
 from tenfold.runtime.blas.product_launch import BoundProduct
@@ -90,8 +89,11 @@ class LaunchBinder:
         them the executable is built once more.
         """
         target = self.scheduled.plan.target
-        if target.ptx_processor and runs_as_ptx(kernel):
-            return ptx_program(kernel, target)
+        if target.ptx_processor:
+            from tenfold.jit.ptx import ptx_program, runs_as_ptx  # imported only for such a device
+
+            if runs_as_ptx(kernel):
+                return ptx_program(kernel, target)
         program = self.scheduled.program_of(kernel, elements)
         limit = uses_left(kernel, target)
         if limit >= 0:

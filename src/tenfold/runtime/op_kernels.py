@@ -14,13 +14,11 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import TIERS, EntryPoint
-from tenfold.codegen.simt.row_table import RowForm, RowTable
 from tenfold.core.index_map import IndexMap
 from tenfold.core.op import Op, Params
 from tenfold.core.shape_rules import Shape
 from tenfold.jit.host import host_target
 from tenfold.jit.program import PROGRAMS, program_of
-from tenfold.jit.ptx import ptx_program, runs_as_ptx
 from tenfold.runtime.device import DEVICES
 from tenfold.runtime.launch_binding import casts_natively
 from tenfold.schedule.elementwise_lowering import has_rule
@@ -60,9 +58,14 @@ def row_kernel(device: str, form: int, dtype: np.dtype) -> EntryPoint:
     """Return the kernel of a device for the rows of a batch."""
     if dtype.kind == "c":
         dtype = np.empty(0, dtype).real.dtype
+    from tenfold.codegen.simt.row_table import RowForm, RowTable  # only devices of threads have it
+
     kernel, target = RowTable(RowForm(form), dtype), DEVICES[device].target()
-    if target.ptx_processor and runs_as_ptx(kernel):
-        return ptx_program(kernel, target).kernel
+    if target.ptx_processor:
+        from tenfold.jit.ptx import ptx_program, runs_as_ptx  # imported only for such a device
+
+        if runs_as_ptx(kernel):
+            return ptx_program(kernel, target).kernel
     return program_of(kernel, TIERS.optimised_elements, target).kernel
 
 

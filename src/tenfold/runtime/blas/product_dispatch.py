@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from tenfold import _native
 from tenfold.codegen.gemm.blas_call import PANEL, BlasGemm
@@ -30,9 +31,6 @@ from tenfold.codegen.gemm.emitter import Arithmetic, addend_sizes
 from tenfold.codegen.gemm.register_tile import RegisterTile
 from tenfold.codegen.gemm.small import SmallGemm
 from tenfold.codegen.gemm.syrk_trmm import SyrkTrmm
-from tenfold.codegen.simt.thread_gemm import ThreadGemm
-from tenfold.codegen.simt.thread_product import ThreadProduct
-from tenfold.codegen.simt.warp_dot import WarpDot
 from tenfold.codegen.simt.words import BLOCK_THREADS, WARP
 from tenfold.core.symbolic.sym_int import largest
 from tenfold.ops.syrk import OPPOSITE_TRIANGLE, transposed_half, triangular_operand
@@ -49,7 +47,12 @@ from tenfold.schedule.product_forms import (
 )
 from tenfold.schedule.target import DEFAULT
 
-ProductKernel = SmallGemm | BlockedGemm | DotProduct | BlasGemm | ThreadGemm | WarpDot
+if TYPE_CHECKING:  # what only devices of threads need is imported where it is used
+    from tenfold.codegen.simt.thread_gemm import ThreadGemm
+    from tenfold.codegen.simt.warp_dot import WarpDot
+
+CpuKernel = SmallGemm | BlockedGemm | DotProduct
+ProductKernel: TypeAlias = "CpuKernel | BlasGemm | ThreadGemm | WarpDot"
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ class ProductStep:
         """Further buffers: library functions, to be launched in `routines.limited_threads()`."""
         if isinstance(self.kernel, BlasGemm):
             return (routines.blas_address(self.kernel.routine),)
-        return (_native.block_runner(),) if isinstance(self.kernel, ThreadProduct) else ()
+        return () if isinstance(self.kernel, CpuKernel) else (_native.block_runner(),)
 
     def __str__(self) -> str:
         named_sizes = zip(self.kernel.sizes, self.sizes, strict=True)
@@ -193,6 +196,8 @@ def _blocked_step(choice: ProductChoice) -> ProductStep:
 
 def _thread_step(choice: ProductChoice) -> ProductStep:
     """Tiles by blocks of threads, for any lengths, strides and dtype."""
+    from tenfold.codegen.simt.thread_gemm import ThreadGemm
+
     form, axes = choice.form, len(choice.form.stack.lengths)
     half = choice.scaled.half if choice.scaled else ""
     flags = (*form.conjugated, choice.scaled is not None, form.addend)
@@ -209,6 +214,8 @@ def _thread_step(choice: ProductChoice) -> ProductStep:
 
 def _warp_step(choice: ProductChoice) -> ProductStep:
     """A product with one row or column: a warp for each number."""
+    from tenfold.codegen.simt.warp_dot import WarpDot
+
     contiguous, form = contiguous_along_k(choice.form), rows_into_stack(choice.form)
     flags = (*form.conjugated, choice.scaled is not None, form.addend)
     arithmetic, axes = Arithmetic(form.dtype, choice.width), len(form.stack.lengths)

@@ -39,7 +39,6 @@ from tenfold.ops.gemm import scalars_of, transpose_by_form
 from tenfold.ops.syrk import resolve_triangle
 from tenfold.runtime.blas import routines
 from tenfold.runtime.blas.product_dispatch import ProductStep, bind_product
-from tenfold.runtime.blas.verify_products import verify_product
 from tenfold.runtime.instructions import Scale
 from tenfold.runtime.reference import ReferenceCall
 from tenfold.runtime.thread_count import threads_for
@@ -110,6 +109,8 @@ def cached_step(choice: ProductChoice, verify: bool) -> ProductStep:
     """Return the step of a product as chosen."""
     step = bind_product(choice)
     if verify:
+        from tenfold.runtime.blas.verify_products import verify_product  # imported only here
+
         x1, x2 = choice.operands
         third = None if choice.scaled is None else choice.scaled.third
         verify_product(step, x1, copied_operand(x2, choice.copy_order), third)
