@@ -27,13 +27,6 @@ PARTS = 20
 
 
 @pytest.fixture(scope="module")
-def kernels() -> list[ThreadKernel]:
-    found = all_kernels()
-    assert len(found) > 2000
-    return found if EVERY else found[:SAMPLE]
-
-
-@pytest.fixture(scope="module")
 def ptxas() -> Path:
     package = find_spec("nvidia")
     places = package.submodule_search_locations if package is not None else None
@@ -41,6 +34,14 @@ def ptxas() -> Path:
         for program in Path(place).glob("**/bin/ptxas"):
             return program
     return pytest.skip("nvidia-cuda-nvcc is not installed")
+
+
+@pytest.fixture(scope="module")
+def kernels(ptxas: Path) -> list[ThreadKernel]:
+    assert ptxas.exists()  # nothing is generated where it is missing
+    found = all_kernels()
+    assert len(found) > 2000
+    return found if EVERY else found[:SAMPLE]
 
 
 def assembled(ptxas: Path, folder: Path, text: str, processor: str) -> str:

@@ -13,7 +13,7 @@ import tenfold as tn
 from tenfold.errors import UnsupportedError
 
 X = tn.asarray([0.5, -1.25, 2.0])
-LAYERS = 100
+LAYERS = 36
 
 
 def plain(x: tn.Array, w: Any = 1.5) -> tn.Array:
