@@ -68,11 +68,12 @@ Ref<Allocation> Allocation::on_device(const Device& device, std::size_t bytes) {
     return allocation;
 }
 
-Ref<Allocation> Allocation::foreign(void* data, std::size_t bytes, void* owner) {
+Ref<Allocation> Allocation::foreign(void* data, std::size_t bytes, void* owner, uint8_t device) {
     auto* allocation = new Allocation;
     allocation->data = data;
     allocation->bytes = bytes;
     allocation->owner = owner;
+    allocation->device = device;
     return Ref<Allocation>::adopt(allocation);
 }
 
@@ -82,6 +83,8 @@ void Allocation::destroy(Allocation* allocation) {
         std::erase_if(watched->allocations,
                       [&](const auto& entry) { return entry.second == allocation; });
     }
+    if (allocation->owner && allocation->device)
+        device_at(allocation->device).give_back(allocation->data);
     if (allocation->owner)
         defer_decref(allocation->owner);
     else if (allocation->device)

@@ -7,7 +7,6 @@
 #include "jit/processor.h"
 #include "lapack/driver.h"
 #include "python/value_bindings.h"
-#include "threads/cuda_device.h"
 #include "threads/thread_blocks.h"
 
 namespace tenfold::bindings {
@@ -30,33 +29,6 @@ std::pair<EntryPoint, std::size_t> lapack_driver(const std::string& name, bool c
     return {EntryPoint{{}, complex ? entry->complex : entry->real}, entry->sizes};
 }
 
-// The processors of NVIDIA's devices, and what is missing if there are none.
-std::pair<std::vector<std::string>, std::string> cuda_processors() {
-    std::vector<std::string> processors;
-    std::string why;
-    while (auto* device = cuda::cuda_device(processors.size(), why))
-        processors.push_back(device->processor());
-    return {processors, why};
-}
-
-// The functions of a module of PTX, and why there are none.
-std::pair<std::vector<EntryPoint>, std::string> load_ptx(std::size_t number,
-                                                         const std::string& text,
-                                                         const std::vector<std::string>& names,
-                                                         bool may_fail) {
-    std::string why;
-    std::vector<EntryPoint> functions;
-    cuda::CudaDevice* device = cuda::cuda_device(number, why);
-    cuda::Handle module = device ? device->load(text, why) : nullptr;
-    if (!module) return {functions, why};
-    auto code = Ref<Code>::adopt(new Code([device, module] { device->unload(module); }));
-    for (const std::string& name : names)
-        functions.push_back({code, device->kernel_of(module, name.c_str(), may_fail)});
-    if (!std::ranges::all_of(functions, [](auto& one) { return bool(one.kernel); }))
-        return {{}, device->failure()};
-    return {functions, why};
-}
-
 } // namespace
 
 void declare_code(nb::module_& module) {
@@ -65,9 +37,6 @@ void declare_code(nb::module_& module) {
         return reinterpret_cast<std::size_t>(self.kernel.entry());
     });
     module.def("load_code", functions_at, "code"_a, "places"_a);
-    module.def("cuda_processors", cuda_processors);
-    module.def("load_ptx", load_ptx, "number"_a, "text"_a, "names"_a, "may_fail"_a,
-               nb::call_guard<nb::gil_scoped_release>());
     module.def("lapack_driver", lapack_driver, "name"_a, "complex"_a);
     module.def("loaded_code_bytes", loaded_code_bytes);
     module.def("block_runner", [] { return reinterpret_cast<std::size_t>(&run_blocks); });

@@ -122,6 +122,7 @@ NB_MODULE(_native_once, module) {
     declare_joined_products(module);
     declare_trace_log(module);
     declare_code(module);
+    declare_cuda(module);
     declare_launch(module);
     declare_executables(module);
     declare_external_buffers(module);

@@ -228,6 +228,7 @@ void declare_graph_batches(nb::module_& module);
 void declare_submissions(nb::module_& module);
 void declare_call_cache(nb::module_& module);
 void declare_code(nb::module_& module);
+void declare_cuda(nb::module_& module);
 void declare_scan_loop(nb::module_& module);
 void declare_engine(nb::module_& module);
 

@@ -74,7 +74,7 @@ ValueHandle view_of(const ValueHandle& self, nb::handle type, std::vector<int64_
 
 bool is_on_host(const ValueHandle& self) { return device_of(self.value->type->device).is_host; }
 
-// The same elements in memory of another device. One of the two devices is the host's.
+// The same elements in other memory, of the same device, or of another: one is the host's then.
 ValueHandle copied_to(const ValueHandle& self, nb::handle device) {
     const Value& from = *self.value;
     const Allocation& memory = *from.buffers[0].allocation;
@@ -82,9 +82,15 @@ ValueHandle copied_to(const ValueHandle& self, nb::handle device) {
     Ref<Allocation> copy = Allocation::on_device(target, memory.bytes);
     if (!copy) raise_no_memory(target, memory.bytes);
     const Device& copier = target.is_host ? source : target;
-    if (!copier.copy(copy->data, memory.data, memory.bytes,
-                     target.is_host ? Device::to_host : Device::from_host))
-        raise_no_memory(copier, memory.bytes);
+    const Device::Direction way = &source == &target ? Device::within
+                                  : target.is_host   ? Device::to_host
+                                                     : Device::from_host;
+    bool copied = false;
+    {
+        nb::gil_scoped_release release;
+        copied = copier.copy(copy->data, memory.data, memory.bytes, way);
+    }
+    if (!copied) raise_no_memory(copier, memory.bytes);
     const Type& type = *from.type;
     auto value = Ref<Value>::adopt(new Value);
     value->type = intern_type({type.shape, type.dtype, device_id(device), type.storage, type.weak});

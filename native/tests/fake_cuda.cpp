@@ -112,8 +112,14 @@ template <class T> Handle made(std::map<void*, T>& handles, T value) {
     return static_cast<Handle>(handle);
 }
 
+// A stream that was made, or one of the two default ones, of which another library makes use.
+auto queue_of(Handle stream) {
+    if (reinterpret_cast<uintptr_t>(stream) - 1 < 2) queues.try_emplace(stream);
+    return queues.find(stream);
+}
+
 int enqueue(Handle stream, std::function<void()> work) {
-    auto found = queues.find(stream);
+    auto found = queue_of(stream);
     if (!require(found != queues.end(), "work for no stream")) return INVALID_VALUE;
     found->second.work.push_back(std::move(work));
     ++found->second.last;
@@ -345,6 +351,11 @@ EXPORT int cuStreamDestroy_v2(Handle stream) {
     run_until(found->second, found->second.last);
     queues.erase(found);
     return result;
+}
+EXPORT int cuCtxSynchronize() {
+    BEGIN();
+    for (auto& [stream, queue] : queues) run_until(queue, queue.last);
+    return SUCCESS;
 }
 EXPORT int cuStreamSynchronize(Handle stream) {
     BEGIN();

@@ -41,7 +41,8 @@ CudaDevice::~CudaDevice() {
     std::set<Handle> modules;
     for (const auto& [function, kernel] : kernels_) modules.insert(kernel.module);
     for (Handle module : modules) driver_.unload_module(module);
-    for (const auto& [begin, block] : memory_.blocks()) driver_.free(address_of(begin));
+    for (const auto& [begin, block] : memory_.blocks())
+        if (!block.borrowers) driver_.free(address_of(begin));
     for (const Stage& stage : stages_) {
         if (stage.memory) driver_.free_host(stage.memory);
         if (stage.event) driver_.destroy_event(stage.event);
@@ -91,7 +92,9 @@ void* CudaDevice::allocate(std::size_t bytes) {
 
 void CudaDevice::free(void* memory) noexcept {
     Guard guard(lock_);
-    if (getpid() == process_) memory_.release(memory);
+    if (getpid() != process_) return;
+    if (is_usable()) settle(memory);
+    memory_.release(memory);
 }
 
 void CudaDevice::free_unused() {
@@ -100,16 +103,81 @@ void CudaDevice::free_unused() {
     for (void* block : memory_.forget_free()) check(driver_.free(address_of(block)), "cuMemFree");
 }
 
+bool CudaDevice::open(Queue& queue) {
+    return (queue.stream ||
+            check(driver_.create_stream(&queue.stream, NON_BLOCKING_STREAM), "cuStreamCreate")) &&
+           (queue.event ||
+            check(driver_.create_event(&queue.event, UNTIMED_EVENT), "cuEventCreate"));
+}
+
 CudaDevice::Queue* CudaDevice::begin_work() {
     if (!is_usable()) return nullptr;
     Queue& queue = queues_[current_queue(device_)];
-    if (!queue.stream &&
-        !check(driver_.create_stream(&queue.stream, NON_BLOCKING_STREAM), "cuStreamCreate"))
-        return nullptr;
-    if (!queue.event && !check(driver_.create_event(&queue.event, UNTIMED_EVENT), "cuEventCreate"))
-        return nullptr;
+    if (!open(queue)) return nullptr;
     ++queue.last;
     return &queue;
+}
+
+Handle CudaDevice::stream() {
+    Guard guard(lock_);
+    Queue& queue = queues_[current_queue(device_)];
+    return is_usable() && open(queue) ? queue.stream : nullptr;
+}
+
+bool CudaDevice::lend(const void* memory, Handle stream) {
+    Guard guard(lock_);
+    if (!is_usable()) return false;
+    auto found = memory_.find(memory);
+    if (found == memory_.blocks().end()) return true; // no bytes
+    found->second.lent = true;
+    for (std::size_t i = 0; stream && i < MAX_QUEUES; ++i) {
+        Queue& queue = queues_[i];
+        if (!found->second.written[i]) continue;
+        if (!check(driver_.record_event(queue.event, queue.stream), "cuEventRecord") ||
+            !check(driver_.wait_for_event(stream, queue.event, 0), "cuStreamWaitEvent"))
+            return false;
+    }
+    return true;
+}
+
+bool CudaDevice::settle(const void* memory) {
+    auto found = memory_.find(memory);
+    if (found == memory_.blocks().end() || !std::exchange(found->second.lent, false)) return true;
+    return check(driver_.synchronize_context(), "cuCtxSynchronize");
+}
+
+bool CudaDevice::borrow(void* memory, std::size_t bytes) {
+    Guard guard(lock_);
+    Queue* queue = begin_work();
+    if (!queue) return false;
+    auto* begin = static_cast<char*>(memory);
+    auto found = memory_.find(memory);
+    if (found == memory_.blocks().end()) {
+        auto next = memory_.blocks().lower_bound(begin);
+        if (next != memory_.blocks().end() && next->first < begin + bytes) return false;
+        memory_.add(memory, bytes);
+        found = memory_.find(memory);
+        found->second.borrowers = 1;
+    } else {
+        if (begin + bytes > found->first + found->second.bytes) return false;
+        found->second.borrowers += found->second.borrowers > 0; // else it is our own
+    }
+    found->second.written[index_of(*queue)] = queue->last;
+    return true;
+}
+
+void CudaDevice::give_back(void* memory) noexcept {
+    uint64_t users = 0;
+    {
+        Guard guard(lock_);
+        auto found = memory_.find(memory);
+        if (getpid() != process_ || found == memory_.blocks().end() || !found->second.borrowers)
+            return;
+        for (std::size_t i = 0; i < MAX_QUEUES; ++i)
+            if (found->second.written[i] || found->second.read[i]) users |= uint64_t(1) << i;
+        if (!--found->second.borrowers) memory_.blocks().erase(found);
+    }
+    synchronize(users);
 }
 
 // An event is recorded only where another queue waits for it, behind all that is queued by then.
@@ -158,6 +226,7 @@ bool CudaDevice::copy(void* to, const void* from, std::size_t bytes, Device::Dir
     Queue* queue = begin_work();
     if (!queue) return false;
     Progress needed{};
+    if (!settle(to)) return false;
     memory_.use(from, false, index_of(*queue), queue->last, needed);
     memory_.use(to, true, index_of(*queue), queue->last, needed);
     if (!order(*queue, needed)) return false;
@@ -230,6 +299,7 @@ Event CudaDevice::enqueue(const Work& work, Queue& queue, bool may_fail) {
     words_.clear();
     for (std::size_t i = 0; i < work.buffers.size(); ++i) {
         words_.push_back(address_of(work.buffers[i]));
+        if (is_written(work.written, i) && !settle(work.buffers[i])) return {FAILED};
         memory_.use(work.buffers[i], is_written(work.written, i), index_of(queue), queue.last,
                     needed);
     }
@@ -396,6 +466,7 @@ const Device TABLE{
         [](const Event& event) {
             return event.done() ? event.result : device<number>().wait(event);
         },
+    .give_back = [](void* memory) noexcept { device<number>().give_back(memory); },
     .failure = [] { return device<number>().failure(); },
 };
 
@@ -406,6 +477,10 @@ template <std::size_t... number> bool register_all(std::index_sequence<number...
 [[maybe_unused]] const bool registered = register_all(std::make_index_sequence<MAX_CUDA_DEVICES>());
 
 } // namespace
+
+CudaDevice* cuda_device_of(const Device& table) {
+    return table.number < FIRST_NUMBER ? nullptr : devices[table.number - FIRST_NUMBER].load();
+}
 
 CudaDevice* cuda_device(std::size_t number, std::string& why) {
     const Driver* driver = Driver::open(why);

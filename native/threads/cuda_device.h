@@ -36,6 +36,15 @@ class CudaDevice {
     Result wait(const Event& event);
     const char* failure();
 
+    // Memory of other libraries, which have streams of their own.
+    Handle stream(); // of the thread's queue; null: the device has failed
+    // Whoever shares memory reads it by `stream` after what writes it; null: without an order.
+    bool lend(const void* memory, Handle stream);
+    // Uses memory whose owner has ordered the thread's queue behind what writes it. False: it
+    // overlaps other memory, or the device has failed.
+    bool borrow(void* memory, std::size_t bytes);
+    void give_back(void* memory) noexcept; // waits until no queue reads it
+
     std::string name() const;
     std::string processor() const; // as sm_90
     // Loads the text of a module; null: `why` says why not. Its kernels are those of these names.
@@ -64,7 +73,9 @@ class CudaDevice {
     bool is_usable();                          // and makes the context that of the thread
     Queue* begin_work();                       // on the queue of the thread; null: it has failed
     std::size_t index_of(const Queue& queue) const { return std::size_t(&queue - queues_.data()); }
+    bool open(Queue& queue);   // makes its stream and event
     bool order(Queue& queue, const Progress& needed);
+    bool settle(const void* memory); // others may have read it: waits, before it is written
     // Without the lock: until the queues of these bits have done what is queued now.
     bool synchronize(uint64_t queues);
     bool copy_by_stages(char* to, const char* from, std::size_t bytes, bool to_host, Handle stream);
@@ -96,5 +107,7 @@ class CudaDevice {
 
 // The device of a number, made when it is first asked for; null: `why` says what is missing.
 CudaDevice* cuda_device(std::size_t number, std::string& why);
+// The device of a table; null for one of another kind.
+CudaDevice* cuda_device_of(const Device& table);
 
 } // namespace tenfold::cuda

@@ -23,6 +23,7 @@ using Handle = struct Opaque*;      // of a context, module, function, stream or
     FUNCTION(retain_context, "cuDevicePrimaryCtxRetain", (Handle * context, int device))           \
     FUNCTION(release_context, "cuDevicePrimaryCtxRelease_v2", (int device))                        \
     FUNCTION(use_context, "cuCtxSetCurrent", (Handle context))                                     \
+    FUNCTION(synchronize_context, "cuCtxSynchronize", ())                                          \
     FUNCTION(allocate, "cuMemAlloc_v2", (Address * memory, std::size_t bytes))                     \
     FUNCTION(free, "cuMemFree_v2", (Address memory))                                               \
     FUNCTION(allocate_host, "cuMemHostAlloc", (void** memory, std::size_t bytes, unsigned flags))  \

@@ -54,6 +54,8 @@ struct Device {
     Event (*launch)(Work& work, HostLauncher& host);
     Event (*record)();            // done when all work queued until now is done
     Result (*wait)(const Event&); // until it is done
+    // Until what is queued on memory of another library is done; after each `borrow`. Null: none.
+    void (*give_back)(void* memory) noexcept;
     // Why it computes no more, from now on; null: it does. Memory is then short, too.
     const char* (*failure)();
 };

@@ -27,6 +27,8 @@ class DeviceMemory {
         std::size_t bytes = 0;
         Progress written{}, read{}; // the work that must be done before others write, or read
         std::size_t queue = 0;      // that used it last
+        uint32_t borrowers = 0;     // of memory that another library owns
+        bool lent = false;          // another library may yet read it, by queues of its own
     };
     using Blocks = std::map<char*, Block>;
 

@@ -53,7 +53,7 @@ class Methods:
         """Return a DLPack capsule of a copy of the values, which is counted in `copies`. Waits."""
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return DLPack's number of the device: (1, 0), the CPU."""
+        """Return DLPack's number of the device: (1, 0), the CPU, or (2, n), that of cuda:n."""
 
     def __format__(self, specification: str) -> str:
         """Format the only element of an array as Python formats the number; waits."""

@@ -252,6 +252,15 @@ def use_queue(name: str, queue: int) -> int:
 def cuda_processors() -> tuple[list[str], str]:
     """The processors of NVIDIA's devices, such as sm_90, and what is missing if there are none."""
 
+def cuda_stream(device: str) -> int:
+    """The address of the stream of this thread's queue."""
+
+def lend_cuda(value: Value, code: int, number: int, stream: int, read_only: bool) -> Any:
+    """An object with `__dlpack__` on a device's memory, ordered before `stream`; 0: not ordered."""
+
+def borrow_cuda(array: object, dtype: np.dtype[Any], device: str, copies: bool) -> Value | None:
+    """A Value of a capsule: on its memory, or a copy; None if that cannot be shared."""
+
 def load_ptx(
     number: int, text: str, names: tuple[str, ...], may_fail: bool
 ) -> tuple[list[EntryPoint], str]:

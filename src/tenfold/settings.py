@@ -637,9 +637,8 @@ def load_environment(environment: Mapping[str, str] = os.environ) -> None:
         try:
             value = value if text is None else _parse_option(setting.name, text)
         except ValueError as error:
-            reason = str(error).splitlines()[0]
             source = f"default, since {setting.environment}={text!r} does not fit"
-            warnings.warn(f"{setting.environment}: {reason}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"{setting.environment}: {error}", RuntimeWarning, stacklevel=2)
         _process[setting.name] = (value, source)
     _publish()
 

@@ -176,17 +176,21 @@ def to_dlpack(
     """Return a DLPack capsule of a copy of the values, which is counted in `copies`. Waits.
 
     With `copy=False` the values themselves are lent, flagged read-only: not to write to them is the
-    consumer's promise. Raises BufferError for `copy=False` from a consumer before DLPack 1.0, which
-    does not know the flag, and for another device than the CPU.
+    consumer's promise. On a device of NVIDIA nobody waits: `stream` is ordered behind what computes
+    the values. Raises BufferError for `copy=False` from a consumer before DLPack 1.0, which does
+    not know the flag, and for a device that is neither the array's own nor the CPU.
     """
-    dlpack.check_request(stream, max_version, dl_device, copy)
+    own = dlpack.device_number(self.device)
+    if dlpack.check_request(stream, max_version, dl_device, copy, own) and own != dlpack.CPU:
+        value = materialize.computed_value(self, "__dlpack__")
+        return dlpack.export_device_memory(value, stream, max_version, copy)
     values = materialize.value_of(self, "__dlpack__")
     return dlpack.export_values(values, max_version=max_version, copy=copy)
 
 
-def dlpack_device(_self: Array) -> tuple[int, int]:
-    """Return DLPack's number of the device: (1, 0), the CPU."""
-    return dlpack.CPU
+def dlpack_device(self: Array) -> tuple[int, int]:
+    """Return DLPack's number of the device: (1, 0), the CPU, or (2, n), that of cuda:n."""
+    return dlpack.device_number(self.device)
 
 
 def matrices_transposed(self: Array) -> Array:

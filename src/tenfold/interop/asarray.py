@@ -59,6 +59,8 @@ def asarray(
         return _native.value_array(
             dense.import_values(obj, target_device, dtype=target_dtype, copy=copy)
         )
+    if dlpack.is_on_cuda(obj):
+        return _of_array(from_dlpack(obj, device=device, copy=copy), target_dtype, None, copy)
     if is_sparse(obj):
         return from_scipy(obj, target_dtype, target_device, copy=copy)
     values, is_owned = _values_of(obj, target_dtype)
@@ -90,8 +92,13 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         rule = f"{type(x).__name__} does not export DLPack"
         raise TypeError(message("from_dlpack", rule, remedy="import it with tn.asarray(...)"))
-    target_device = checked_device(device, "from_dlpack")
     source = dlpack.resolve_lazy(x)
+    if dlpack.is_on_cuda(source):
+        keeps = copy is not False or source is x
+        value = dlpack.import_device_memory(source, copy=copy if keeps else None)
+        array = _native.value_array(value)
+        return array if device is None else to_device(array, checked_device(device, "from_dlpack"))
+    target_device = checked_device(device, "from_dlpack")
     values, is_read_only = dlpack.import_dlpack(source)
     if source is not x:
         if copy is False:

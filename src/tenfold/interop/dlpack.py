@@ -1,7 +1,8 @@
-"""DLPack: exchanges memory with other array libraries on the CPU, in both directions.
+"""DLPack: exchanges memory with other array libraries, in both directions.
 
-Takes Arrays and objects with `__dlpack__`, returns capsules and ndarrays. NumPy makes and reads the
-capsules. It does not support bfloat16, which passes as uint16 with a corrected dtype code.
+Takes Arrays and objects with `__dlpack__`, returns capsules, ndarrays, and Values of memory of
+devices of NVIDIA. NumPy makes and reads the capsules of the CPU, nanobind those of devices. NumPy
+does not support bfloat16, which passes as uint16 with a corrected dtype code.
 The structures are those of DLPack 1.0 (dlpack.h).
 
 >>> from tenfold.interop.asarray import asarray
@@ -17,14 +18,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold import _native
-from tenfold.dtypes import BFLOAT16
-from tenfold.errors import DeviceError, message
+from tenfold._native import Value
+from tenfold.dtypes import BFLOAT16, DTYPES, kind_of
+from tenfold.errors import DeviceError, ForeignDTypeError, message
+from tenfold.settings import checked_device
 
 CPU = (1, 0)
 HOST_DEVICES = (1, 3, 11, 13)
 """kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged: memory that a CPU can read."""
-UNSIGNED_CODE, BFLOAT_CODE = 1, 4
+CUDA_MEMORY = 2
+"""kDLCUDA: memory of a device of NVIDIA."""
+UNSIGNED_CODE, BFLOAT_CODE, BOOL_CODE = 1, 4, 6
+CODES = {"i": 0, "u": UNSIGNED_CODE, "f": 2, "c": 5, "b": BOOL_CODE}
 READ_ONLY = 1
+LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
+"""The numbers of CUDA's two default streams."""
 
 
 class _Tensor(ctypes.Structure):
@@ -118,26 +126,105 @@ def check_request(
     max_version: tuple[int, int] | None,
     dl_device: tuple[int, int] | None,
     copy: bool | None,
-) -> None:
-    """Check an export request before anything is computed.
+    own: tuple[int, int] = CPU,
+) -> bool:
+    """Check an export request before anything is computed; return whether it is for `own` memory.
 
-    Raises BufferError for another device, a stream, or `copy=False` to a consumer older than DLPack
-    1.0, which has no read-only flag.
+    Raises BufferError for a device that is neither `own` nor the CPU, for a stream that `own` has
+    not, or `copy=False` to a consumer older than DLPack 1.0, which has no read-only flag.
     """
-    if stream is not None:
+    wanted = own if dl_device is None else tuple(dl_device)
+    if wanted not in (own, CPU):
+        rule = f"DLPack device {wanted} is not {own}{'' if own == CPU else f', nor {CPU}'}"
+        remedy = "move the imported array yourself"
+        raise BufferError(message("__dlpack__", f"{rule}, the CPU", remedy=remedy))
+    if wanted == CPU and stream is not None:
         raise BufferError(
             message("__dlpack__", f"stream {stream!r}: the CPU has none", remedy="leave stream out")
         )
-    if dl_device is not None and tuple(dl_device) != CPU:
-        rule = f"DLPack device {tuple(dl_device)} is not {CPU}, the CPU"
-        raise BufferError(message("__dlpack__", rule, remedy="move the imported array yourself"))
+    if stream is not None and (not isinstance(stream, int) or stream < -1 or stream == 0):
+        rule = f"stream {stream!r} is no stream of CUDA"
+        remedy = "give -1 (none), 1 or 2 (its default streams), or the address of one"
+        raise BufferError(message("__dlpack__", rule, remedy=remedy))
+    if copy is False and wanted != own:
+        rule = f"memory of {own} cannot be lent to the CPU"
+        raise BufferError(message("__dlpack__", rule, remedy="leave copy=False out"))
     if copy is False and not _knows_flags(max_version):
         rule = "the values are read-only, which DLPack before 1.0 cannot say"
         raise BufferError(message("__dlpack__", rule, remedy="leave copy=False out"))
+    return wanted == own
 
 
 def _knows_flags(max_version: tuple[int, int] | None) -> bool:
     return max_version is not None and max_version[0] >= 1
+
+
+def device_number(device: str) -> tuple[int, int]:
+    """Return DLPack's number of a device; that of the CPU for those whose memory the CPU shares.
+
+    >>> device_number("cpu"), device_number("cuda:1")
+    ((1, 0), (2, 1))
+    """
+    kind, _, number = device.partition(":")
+    return (CUDA_MEMORY, int(number)) if kind == "cuda" else CPU
+
+
+def export_device_memory(
+    value: Value, stream: int | None, max_version: tuple[int, int] | None, copy: bool | None
+) -> Any:
+    """Return a capsule of a device's memory: a copy, or for `copy=False` the values, read-only.
+
+    What the consumer does on `stream` (None: CUDA's legacy default one) comes after what computes
+    the values; -1 leaves the order to it.
+    """
+    type_ = value.type
+    if copy is not False:
+        _native.count("copies")
+        value = value.copied_to(type_.device)
+    code = BFLOAT_CODE if type_.dtype == BFLOAT16 else CODES[kind_of(type_.dtype)]
+    handle = LEGACY_STREAM if stream is None else max(stream, 0)
+    number = device_number(type_.device)[1]
+    lent = _native.lend_cuda(value, code, number, handle, read_only=copy is False)
+    return lent.__dlpack__(max_version=max_version)
+
+
+def is_on_cuda(obj: Any) -> bool:
+    """Whether an object exports memory of a device of NVIDIA."""
+    find = getattr(obj, "__dlpack_device__", None)
+    return find is not None and int(find()[0]) == CUDA_MEMORY
+
+
+def import_device_memory(obj: Any, *, copy: bool | None) -> Value:
+    """Return a Value of an object's memory of a device of NVIDIA, on the same device.
+
+    Its producer orders the queue of this thread behind what it computes. Memory is shared where it
+    is read-only or `copy` is False, else copied, on the device. Raises DeviceError without that
+    device, ValueError for `copy=False` where the elements cannot be shared.
+    """
+    device = checked_device(f"cuda:{int(obj.__dlpack_device__()[1])}", "from_dlpack")
+    stream = _native.cuda_stream(device)
+    try:
+        capsule = obj.__dlpack__(stream=stream, max_version=(1, 0))
+    except TypeError:  # a producer from before DLPack 1.0
+        capsule = obj.__dlpack__(stream=stream)
+    tensor, read_only = _header(capsule)
+    copies = not read_only if copy is None else copy
+    value = _native.borrow_cuda(capsule, _dtype_of(tensor), device, copies)
+    if value is None:
+        rule = "the memory is misaligned, or overlaps that of another import"
+        raise ValueError(message("from_dlpack", rule, remedy="leave copy=False out"))
+    if copies:
+        _native.count("copies")
+    return value
+
+
+def _dtype_of(tensor: _Tensor) -> np.dtype[Any]:
+    for dtype in DTYPES.values():
+        code = BFLOAT_CODE if dtype == BFLOAT16 else CODES[kind_of(dtype)]
+        if (tensor.code, tensor.bits, tensor.lanes) == (code, 8 * dtype.itemsize, 1):
+            return dtype
+    rule = f"elements of DLPack's code {tensor.code} with {tensor.bits} bits are none of ours"
+    raise ForeignDTypeError("from_dlpack", rule, remedy="convert them first, by their library")
 
 
 def export_values(

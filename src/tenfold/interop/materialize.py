@@ -27,10 +27,10 @@ from tenfold.storage import dense, kinds
 
 def value_of(array: Array, operation: str | None = None) -> np.ndarray[Any, Any]:
     """Compute an Array and return its values, read-only; `operation` names an implicit wait."""
-    return dense.export_or_copy(_compute_value(array, operation))
+    return dense.export_or_copy(computed_value(array, operation))
 
 
-def _compute_value(array: Array, operation: str | None = None) -> Value:
+def computed_value(array: Array, operation: str | None = None) -> Value:
     """Compute an Array and return its Value."""
     node = _native.node_of(array)
     if kinds.storage_kind(array):
@@ -72,9 +72,9 @@ def wait(self: Array) -> Array:
     """
     if kinds.storage_kind(self):
         for part in kinds.components(self):
-            _compute_value(part)
+            computed_value(part)
     else:
-        _compute_value(self)
+        computed_value(self)
     return self
 
 

@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager
 from itertools import count
 
 from tenfold import _native
+from tenfold.errors import RunError
 from tenfold.settings import checked_device
 
 _numbers = count()
@@ -37,7 +38,11 @@ class Stream:
         return self
 
     def __exit__(self, *error: object) -> None:
-        _native.use_queue(self.device, self._before[threading.get_ident()].pop())
+        before = self._before.get(threading.get_ident())
+        if not before:
+            rule = "this thread is in no block of the stream: another has entered it"
+            raise RunError("stream", rule, remedy="enter and leave a block in one thread")
+        _native.use_queue(self.device, before.pop())
 
     def __repr__(self) -> str:
         return f"<stream {self._number} of {self.device}>"
@@ -48,9 +53,10 @@ def stream(device: str | None = None) -> AbstractContextManager[object]:
 
     Work that is computed in a block `with` it, by this thread, runs in the order of its queue, and
     beside that of others. It waits by itself for work of other queues whose arrays it reads or
-    whose memory it uses again. A device has seven such queues, which further streams share. The
-    CPU has none: a block changes nothing there. Raises DeviceError for a device that does not
-    exist.
+    whose memory it uses again. A device has seven such queues, which further streams share; so do
+    the tasks of a thread (asyncio) while a block is open. The CPU has none: a block changes nothing
+    there. Raises DeviceError for a device that does not exist, RunError where a block is left by
+    another thread than has entered it.
 
     >>> import tenfold as tn
     >>> with tn.stream("cpu") as queue:
