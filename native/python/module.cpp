@@ -12,6 +12,7 @@
 #include "python/array_transfer.h"
 #include "python/joined_products.h"
 #include "threads/counters.h"
+#include "threads/device.h"
 #include "threads/fork_safe_lock.h"
 
 namespace tenfold::bindings {
@@ -227,7 +228,8 @@ NB_MODULE(_native_once, module) {
         Slab<Value>::trim();
         Slab<Allocation>::trim();
         Slab<Future>::trim();
-        return trim_pool();
+        nb::gil_scoped_release released; // a device waits for what it has queued
+        return trim_pool() + trim_devices();
     });
     // The last translator is asked first: no other can read an object that is not an exception.
 }

@@ -288,6 +288,19 @@ class Scalars {
     std::array<Ref<Node>, PLACES> nodes_;
 };
 
+PyObject* queues_variable = nullptr;
+
+// The queues are the first item of what the variable of `runtime/stream.py` has.
+void read_queues(QueueNumbers& queues) {
+    PyObject* blocks = nullptr;
+    if (!PyGILState_Check() || PyContextVar_Get(queues_variable, nullptr, &blocks) != 0) return;
+    if (blocks && PyTuple_Check(blocks))
+        std::memcpy(queues.data(), PyBytes_AS_STRING(PyTuple_GET_ITEM(blocks, 0)), queues.size());
+    else
+        queues = {};
+    Py_XDECREF(blocks);
+}
+
 } // namespace
 
 void Operand::convert(PyObject* object, PyObject* peer) {
@@ -439,12 +452,17 @@ void declare_type_tables(nb::module_& module) {
         "device_failure", [](nb::handle name) { return device_of(device_id(name)).failure(); },
         "name"_a);
     module.attr("MAX_QUEUES") = MAX_QUEUES;
+    module.attr("MAX_DEVICES") = MAX_DEVICES;
+    module.def("set_queues_variable", [](nb::handle variable) {
+        queues_variable = variable.inc_ref().ptr();
+        set_queue_reader(read_queues);
+    });
     module.def(
-        "use_queue",
-        [](nb::handle name, uint8_t queue) {
-            return std::exchange(current_queue(device_of(device_id(name)).number), queue);
-        },
-        "name"_a, "queue"_a);
+        "device_number", [](nb::handle name) { return device_of(device_id(name)).number; },
+        "name"_a);
+    module.def(
+        "current_queue",
+        [](nb::handle name) { return current_queue(device_of(device_id(name)).number); }, "name"_a);
     module.def("seed_emulated_queues", seed_emulated_queues, "seed"_a);
     module.def("emulated_traffic", [] {
         EmulatedTraffic traffic = emulated_traffic();

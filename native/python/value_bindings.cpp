@@ -74,29 +74,48 @@ ValueHandle view_of(const ValueHandle& self, nb::handle type, std::vector<int64_
 
 bool is_on_host(const ValueHandle& self) { return device_of(self.value->type->device).is_host; }
 
-// The same elements in other memory, of the same device, or of another: one is the host's then.
+// The bytes from the first to behind the last element that a Value has in its memory.
+std::array<int64_t, 2> extent_of(const Value& value) {
+    const Buffer& buffer = value.buffers[0];
+    if (!value.is_view) return {0, int64_t(buffer.allocation->bytes)};
+    int64_t first = buffer.offset, last = first + dtype_of(value.type->dtype).bytes;
+    if (value.type->size() == 0) return {first, first};
+    const std::vector<int64_t> strides = strides_of(value);
+    for (std::size_t axis = 0; axis < strides.size(); ++axis) {
+        int64_t reach = strides[axis] * (value.type->shape[axis] - 1);
+        (reach < 0 ? first : last) += reach;
+    }
+    return {first, last};
+}
+
+// The same elements in other memory, of the same device or, if one of the two is the host's, of
+// another one. The GIL is free meanwhile, unless the owner of the memory may write to it.
 ValueHandle copied_to(const ValueHandle& self, nb::handle device) {
-    const Value& from = *self.value;
+    const Ref<Value> held = self.value;
+    const Value& from = *held;
     const Allocation& memory = *from.buffers[0].allocation;
     const Device &source = device_of(from.type->device), &target = device_of(device_id(device));
-    Ref<Allocation> copy = Allocation::on_device(target, memory.bytes);
-    if (!copy) raise_no_memory(target, memory.bytes);
+    const auto [first, last] = extent_of(from);
+    const auto bytes = std::size_t(last - first);
+    Ref<Allocation> copy = Allocation::on_device(target, bytes);
+    if (!copy) raise_no_memory(target, bytes);
     const Device& copier = target.is_host ? source : target;
-    const Device::Direction way = &source == &target ? Device::within
-                                  : target.is_host   ? Device::to_host
-                                                     : Device::from_host;
-    bool copied = false;
+    current_queue(copier.number); // that of the task, before the GIL goes
+    bool done = false;
     {
-        nb::gil_scoped_release release;
-        copied = copier.copy(copy->data, memory.data, memory.bytes, way);
+        std::optional<nb::gil_scoped_release> released;
+        if (!source.is_host || !memory.owner) released.emplace();
+        auto way = target.is_host ? Device::to_host : Device::from_host;
+        done = copier.copy(copy->data, static_cast<char*>(memory.data) + first, bytes,
+                           &source == &target ? Device::within : way);
     }
-    if (!copied) raise_no_memory(copier, memory.bytes);
+    if (!done) raise_no_memory(copier, bytes);
     const Type& type = *from.type;
     auto value = Ref<Value>::adopt(new Value);
     value->type = intern_type({type.shape, type.dtype, device_id(device), type.storage, type.weak});
     value->strides = from.strides;
     value->is_view = from.is_view;
-    value->buffers[0] = {std::move(copy), from.buffers[0].offset};
+    value->buffers[0] = {std::move(copy), from.buffers[0].offset - first};
     return {std::move(value)};
 }
 

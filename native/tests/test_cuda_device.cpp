@@ -8,6 +8,7 @@
 #include <random>
 #include <sys/wait.h>
 #include <thread>
+#include <utility>
 
 #include "check.h"
 #include "fake_cuda.h"
@@ -193,6 +194,50 @@ void lack_of_memory_is_no_failure() {
     fake_cuda_limit(std::size_t(1) << 34);
 }
 
+void unused_blocks_go_back() {
+    Fixture fixture;
+    long live = fake_cuda_live();
+    void *kept = fixture.array(3), *freed = fixture.array(4);
+    fixture.device.free(freed);
+    CHECK(fixture.device.trim() >= Fixture::bytes() && fixture.device.trim() == 0);
+    CHECK(fixture.first(kept) == 3 && fake_cuda_live() > live);
+}
+
+Fixture* shared_fixture = nullptr;
+char* shared_block = nullptr;
+
+// y = 2 x + s for even elements, while the device and another kernel of the host write beside them.
+int64_t evens_twice(void** buffers, const int64_t* sizes, const double* scalars, void*, int64_t,
+                    int64_t) {
+    auto *from = static_cast<double*>(buffers[0]), *to = static_cast<double*>(buffers[1]);
+    if (Fixture* fixture = std::exchange(shared_fixture, nullptr)) {
+        current_queue(NUMBER) = 3;
+        fixture->launch(fixture->kernel, shared_block, shared_block + Fixture::bytes(), 1);
+        fixture->launch(HostKernel(evens_twice), shared_block, shared_block + sizeof(double),
+                        *scalars);
+    }
+    for (int64_t i = 0; i < sizes[0]; i += 2) to[i] = 2 * from[i] + *scalars;
+    return 0;
+}
+
+// Two that write parts of one block keep what the other one has written, element by element.
+void kernels_of_the_host_keep_what_others_write() {
+    for (unsigned seed : {0, 1, 2}) {
+        fake_cuda_seed(seed);
+        Fixture fixture(false);
+        std::vector<double> values(3 * LENGTH, 5.0);
+        shared_block = static_cast<char*>(fixture.device.allocate(3 * Fixture::bytes()));
+        fixture.device.copy(shared_block, values.data(), 3 * Fixture::bytes(), Device::from_host);
+        shared_fixture = &fixture;
+        fixture.launch(HostKernel(evens_twice), shared_block + 2 * Fixture::bytes(), shared_block);
+        CHECK(fixture.device.copy(values.data(), shared_block, 3 * Fixture::bytes(),
+                                  Device::to_host));
+        for (int64_t i = 0; i < LENGTH; ++i)
+            CHECK(values[i] == 10 && values[LENGTH + i] == 11 && values[2 * LENGTH + i] == 5);
+    }
+    fake_cuda_seed(0);
+}
+
 void unknown_text_is_refused() {
     Fixture fixture;
     std::string why;
@@ -281,8 +326,9 @@ int main() {
     long live = fake_cuda_live();
     for (auto test : {long_copies_go_through_the_stages, queues_overlap_and_wait_for_what_they_read,
                       random_queues_never_misorder, status_is_that_of_its_launch,
-                      lack_of_memory_is_no_failure, unknown_text_is_refused,
-                      child_of_a_fork_has_no_device, threads_have_queues_of_their_own}) {
+                      lack_of_memory_is_no_failure, unknown_text_is_refused, unused_blocks_go_back,
+                      kernels_of_the_host_keep_what_others_write, child_of_a_fork_has_no_device,
+                      threads_have_queues_of_their_own}) {
         test();
         nothing_is_left_and_nothing_was_misused(live);
     }

@@ -97,10 +97,20 @@ void CudaDevice::free(void* memory) noexcept {
     memory_.release(memory);
 }
 
-void CudaDevice::free_unused() {
+std::size_t CudaDevice::free_unused() {
+    std::size_t bytes = 0;
     for (const Queue& queue : queues_)
         if (queue.stream) check(driver_.synchronize_stream(queue.stream), "cuStreamSynchronize");
-    for (void* block : memory_.forget_free()) check(driver_.free(address_of(block)), "cuMemFree");
+    for (auto [block, size] : memory_.forget_free()) {
+        check(driver_.free(address_of(block)), "cuMemFree");
+        bytes += size;
+    }
+    return bytes;
+}
+
+std::size_t CudaDevice::trim() {
+    Guard guard(lock_);
+    return is_usable() ? free_unused() : 0;
 }
 
 bool CudaDevice::open(Queue& queue) {
@@ -337,47 +347,89 @@ void CudaDevice::read_status(std::size_t slot) {
     if (status_copies_[slot] != ~uint64_t(0)) failed_[ticket] = int64_t(status_copies_[slot]);
 }
 
+namespace {
+
+struct PoolFree {
+    std::size_t bytes;
+    void operator()(char* memory) const { pool_free(memory, bytes); }
+};
+using PoolMemory = std::unique_ptr<char, PoolFree>;
+
+PoolMemory pool_memory(std::size_t bytes) {
+    return {static_cast<char*>(pool_allocate(bytes)), PoolFree{bytes}};
+}
+
+} // namespace
+
+struct CudaDevice::HostCopy {
+    char* begin;
+    std::size_t bytes;
+    PoolMemory values, before; // what the kernel uses; what was there, if it may write
+    Progress version;          // the work that had written it
+};
+
 // A kernel of the host gets copies of the blocks that it uses.
 Result CudaDevice::run_on_host(Work& work, HostLauncher& host) {
-    struct PoolFree {
-        std::size_t bytes;
-        void operator()(char* memory) const { pool_free(memory, bytes); }
-    };
-    struct Copied {
-        char* begin;
-        bool written;
-        std::unique_ptr<char, PoolFree> memory;
-    };
-    std::vector<Copied> blocks;
+    std::vector<HostCopy> blocks;
     std::vector<void*> buffers(work.buffers.begin(), work.buffers.end());
-    {
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
         Guard guard(lock_);
-        for (std::size_t i = 0; i < buffers.size(); ++i) {
-            auto found = memory_.find(buffers[i]);
-            if (found == memory_.blocks().end()) continue;
-            auto& [begin, block] = *found;
-            auto known = std::ranges::find(blocks, begin, &Copied::begin);
-            if (known == blocks.end()) {
-                auto* memory = static_cast<char*>(pool_allocate(block.bytes));
-                if (!memory) return {Outcome::no_memory};
-                blocks.push_back({begin, false, {memory, PoolFree{block.bytes}}});
-                known = std::prev(blocks.end());
-            }
-            known->written |= is_written(work.written, i);
-            buffers[i] = known->memory.get() + (static_cast<char*>(buffers[i]) - begin);
+        auto found = memory_.find(buffers[i]);
+        if (found == memory_.blocks().end()) continue;
+        auto& [begin, block] = *found;
+        auto known = std::ranges::find(blocks, begin, &HostCopy::begin);
+        if (known == blocks.end()) {
+            blocks.push_back({begin, block.bytes, pool_memory(block.bytes), {}, block.written});
+            known = std::prev(blocks.end());
         }
+        if (is_written(work.written, i) && !known->before) known->before = pool_memory(block.bytes);
+        if (!known->values || (is_written(work.written, i) && !known->before))
+            return {Outcome::no_memory};
+        buffers[i] = known->values.get() + (static_cast<char*>(buffers[i]) - begin);
     }
-    for (Copied& each : blocks)
-        if (!copy(each.memory.get(), each.begin, each.memory.get_deleter().bytes, Device::to_host))
-            return FAILED;
+    for (HostCopy& block : blocks) {
+        if (!copy(block.values.get(), block.begin, block.bytes, Device::to_host)) return FAILED;
+        if (block.before) std::memcpy(block.before.get(), block.values.get(), block.bytes);
+    }
     Work on_host = work;
     on_host.buffers = buffers;
     Result result = host.run_on_host(on_host);
-    for (Copied& each : blocks)
-        if (each.written && !copy(each.begin, each.memory.get(), each.memory.get_deleter().bytes,
-                                  Device::from_host))
-            return FAILED;
+    for (const HostCopy& block : blocks)
+        if (block.before && !write_back(block)) return FAILED;
     return result;
+}
+
+// The bytes that a kernel has changed. Another thread may have written beside them meanwhile: then
+// they are put among what is there by now, and nothing is queued in between.
+bool CudaDevice::write_back(const HostCopy& block) {
+    const char *values = block.values.get(), *before = block.before.get();
+    std::size_t first = 0, last = block.bytes;
+    while (first < last && values[first] == before[first]) ++first;
+    while (first < last && values[last - 1] == before[last - 1]) --last;
+    if (first == last) return true;
+    std::lock_guard stages(stages_lock_);
+    Guard guard(lock_);
+    const bool is_alone = memory_.blocks().at(block.begin).written == block.version;
+    Queue* queue = begin_work();
+    if (!queue) return false;
+    if (!settle(block.begin)) return false;
+    Progress needed{};
+    memory_.use(block.begin, true, index_of(*queue), queue->last, needed);
+    if (!order(*queue, needed)) return false;
+    std::array<char, 4096> merged;
+    const std::size_t step = is_alone ? last - first : merged.size();
+    for (std::size_t at = first; at < last; at += step) {
+        const std::size_t bytes = std::min(step, last - at);
+        if (!is_alone) {
+            if (!copy_by_stages(merged.data(), block.begin + at, bytes, true, queue->stream))
+                return false;
+            for (std::size_t i = 0; i < bytes; ++i)
+                if (values[at + i] != before[at + i]) merged[i] = values[at + i];
+        }
+        const char* from = is_alone ? values + at : merged.data();
+        if (!copy_by_stages(block.begin + at, from, bytes, false, queue->stream)) return false;
+    }
+    return true;
 }
 
 Event CudaDevice::record() { return {{}, ALL_TICKETS}; }
@@ -468,6 +520,7 @@ const Device TABLE{
         },
     .give_back = [](void* memory) noexcept { device<number>().give_back(memory); },
     .failure = [] { return device<number>().failure(); },
+    .trim = [] { return devices[number] ? device<number>().trim() : 0; },
 };
 
 template <std::size_t... number> bool register_all(std::index_sequence<number...>) {

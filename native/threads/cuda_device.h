@@ -35,6 +35,7 @@ class CudaDevice {
     Event record();
     Result wait(const Event& event);
     const char* failure();
+    std::size_t trim(); // frees the unused blocks; returns their bytes
 
     // Memory of other libraries, which have streams of their own.
     Handle stream(); // of the thread's queue; null: the device has failed
@@ -59,6 +60,7 @@ class CudaDevice {
         uint64_t last = 0;                        // the number of the latest work
         Progress seen{};                          // by queue: what it waits for already
     };
+    struct HostCopy; // of a block, for a kernel of the host
     struct Kernel {
         Handle module;
         bool may_fail;
@@ -73,16 +75,17 @@ class CudaDevice {
     bool is_usable();                          // and makes the context that of the thread
     Queue* begin_work();                       // on the queue of the thread; null: it has failed
     std::size_t index_of(const Queue& queue) const { return std::size_t(&queue - queues_.data()); }
-    bool open(Queue& queue);   // makes its stream and event
+    bool open(Queue& queue); // makes its stream and event
     bool order(Queue& queue, const Progress& needed);
     bool settle(const void* memory); // others may have read it: waits, before it is written
+    bool write_back(const HostCopy& block);
     // Without the lock: until the queues of these bits have done what is queued now.
     bool synchronize(uint64_t queues);
     bool copy_by_stages(char* to, const char* from, std::size_t bytes, bool to_host, Handle stream);
     Event enqueue(const Work& work, Queue& queue, bool may_fail);
     Result run_on_host(Work& work, HostLauncher& host);
     void read_status(std::size_t slot);
-    void free_unused();
+    std::size_t free_unused();
 
     const Driver& driver_;
     const uint8_t device_;

@@ -1,6 +1,7 @@
 #include "threads/device.h"
 
 #include <array>
+#include <atomic>
 
 namespace tenfold {
 namespace {
@@ -16,6 +17,8 @@ std::array<const Device*, 256> device_by_id = [] {
 }();
 
 std::array<bool, 256> has_table{}; // likewise
+
+std::atomic<void (*)(QueueNumbers&)> queue_reader{nullptr};
 
 } // namespace
 
@@ -41,10 +44,20 @@ void wait_for_devices() {
         if (device && !device->is_host) device->wait(device->record());
 }
 
+std::size_t trim_devices() {
+    std::size_t bytes = 0;
+    for (const Device* device : device_by_number)
+        if (device && device->trim) bytes += device->trim();
+    return bytes;
+}
+
 uint8_t& current_queue(uint8_t device) {
-    thread_local std::array<uint8_t, MAX_DEVICES> queues{};
+    thread_local QueueNumbers queues{};
+    if (auto* reader = queue_reader.load(std::memory_order_acquire)) reader(queues);
     return queues[device];
 }
+
+void set_queue_reader(void (*reader)(QueueNumbers&)) { queue_reader = reader; }
 
 const Device& device_at(uint8_t number) { return *device_by_number[number]; }
 

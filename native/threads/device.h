@@ -2,6 +2,7 @@
 // The CPU's launches are done when they return. Another device queues them, each queue in order. It
 // is one file, which registers its table.
 #pragma once
+#include <array>
 #include <string_view>
 
 #include "threads/work.h"
@@ -58,11 +59,18 @@ struct Device {
     void (*give_back)(void* memory) noexcept;
     // Why it computes no more, from now on; null: it does. Memory is then short, too.
     const char* (*failure)();
+    // Gives the free blocks back and returns their bytes; null: it has none to give.
+    std::size_t (*trim)() = nullptr;
 };
+
+constexpr std::size_t MAX_DEVICES = 16;
+using QueueNumbers = std::array<uint8_t, MAX_DEVICES>;
 
 // The queue of a device to which the calling thread gives work, below MAX_QUEUES. What is queued
 // waits by itself for work of other queues whose memory it uses.
 uint8_t& current_queue(uint8_t device);
+// Python's: writes the queues of the task that the thread runs, if the thread may ask for them.
+void set_queue_reader(void (*reader)(QueueNumbers& queues));
 
 inline Event HostLauncher::launch(const Device& device, Work& work) {
     return device.launch(work, *this);
@@ -74,7 +82,6 @@ inline Result HostLauncher::launch_and_wait(const Device& device, Work& work) {
 }
 
 extern const Device CPU;
-constexpr std::size_t MAX_DEVICES = 16;
 
 // Makes a device known by its name; when the library is loaded. Its table is never destroyed.
 bool register_device(const Device& device);
@@ -86,5 +93,6 @@ bool has_loops_on(uint8_t id);
 const Device& device_at(uint8_t number);
 // Until each device has run what was queued before: then code may go that it runs.
 void wait_for_devices();
+std::size_t trim_devices(); // the bytes that they give back
 
 } // namespace tenfold

@@ -20,10 +20,13 @@ void DeviceMemory::release(void* begin) {
     free_[{block.bytes, block.queue}].push_back(begin);
 }
 
-std::vector<void*> DeviceMemory::forget_free() {
-    std::vector<void*> all;
-    for (auto& [key, blocks] : free_) all.insert(all.end(), blocks.begin(), blocks.end());
-    for (void* begin : all) blocks_.erase(static_cast<char*>(begin));
+std::vector<std::pair<void*, std::size_t>> DeviceMemory::forget_free() {
+    std::vector<std::pair<void*, std::size_t>> all;
+    for (auto& [key, blocks] : free_)
+        for (void* begin : blocks) {
+            all.emplace_back(begin, key.first);
+            blocks_.erase(static_cast<char*>(begin));
+        }
     free_.clear();
     return all;
 }

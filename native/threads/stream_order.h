@@ -36,8 +36,8 @@ class DeviceMemory {
     // A free block of so many bytes that `queue` has used last; of `any` queue. Null: none.
     void* take(std::size_t bytes, std::size_t queue, bool any);
     void release(void* begin); // now it is free
-    // Forgets the free blocks and returns them.
-    std::vector<void*> forget_free();
+    // Forgets the free blocks and returns them, with their bytes.
+    std::vector<std::pair<void*, std::size_t>> forget_free();
     // The block in which an address is; blocks().end() for memory that is not of the device.
     Blocks::iterator find(const void* address);
     Blocks& blocks() { return blocks_; }

@@ -245,9 +245,16 @@ def device_failure(name: str) -> str | None:
     """Why a device computes no more; None: it does."""
 
 MAX_QUEUES: int
+MAX_DEVICES: int
 
-def use_queue(name: str, queue: int) -> int:
-    """Let this thread give its work to another queue of a device; return the one before."""
+def set_queues_variable(variable: object) -> None:
+    """Set the context variable whose tuple begins with the queue of each device, as bytes."""
+
+def device_number(name: str) -> int:
+    """The number of a device, below MAX_DEVICES."""
+
+def current_queue(name: str) -> int:
+    """The queue of a device to which this thread or task gives its work."""
 
 def cuda_processors() -> tuple[list[str], str]:
     """The processors of NVIDIA's devices, such as sm_90, and what is missing if there are none."""

@@ -5,6 +5,7 @@ They run on the emulated device, or on that of TENFOLD_DEVICE if it has queues.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 
@@ -65,21 +66,70 @@ def test_updates_in_place_on_other_queues_come_after_their_readers(delays: int) 
     assert x.tolist() == expected.tolist()
 
 
+def queue() -> int:
+    """The queue of what this thread or task computes now."""
+    return _native.current_queue(DEVICE)
+
+
 def test_a_block_is_of_its_thread_and_may_be_nested() -> None:
     first, second = Stream(DEVICE), Stream(DEVICE)
     seen: list[int] = []
-
-    def look() -> None:
-        seen.append(_native.use_queue(DEVICE, 0))
-
     with first:
-        with second, first:
-            pass
-        thread = threading.Thread(target=look)
+        with second, first, first:
+            seen.append(queue())
+        thread = threading.Thread(target=lambda: seen.append(queue()))
         thread.start()
         thread.join()
-        inside = _native.use_queue(DEVICE, first._number)
-    assert (seen, inside, _native.use_queue(DEVICE, 0)) == ([0], first._number, 0)
+        seen.append(queue())
+    assert (seen, queue()) == ([first._number, 0, first._number], 0)
+
+
+def test_a_block_is_of_its_task() -> None:
+    shared = Stream(DEVICE)
+    x = tn.asarray(np.arange(8.0), device=DEVICE)
+
+    async def task(number: int) -> tuple[bool, list[float]]:
+        own = shared if number % 3 == 0 else Stream(DEVICE)
+        right, y = True, x
+        with own:
+            for _ in range(3):
+                await asyncio.sleep(0)
+                right &= queue() == own._number
+                y = tn.eval(y * 2 + number)
+        return right and queue() == 0, y.tolist()
+
+    async def tasks() -> list[tuple[bool, list[float]]]:
+        return await asyncio.gather(*map(task, range(9)))
+
+    for number, (right, values) in enumerate(asyncio.run(tasks())):
+        assert right
+        assert values == [8 * i + 7 * number for i in range(8)]
+
+
+def test_block_of_a_generator_ends_before_those_inside_it() -> None:
+    first, second = Stream(DEVICE), Stream(DEVICE)
+
+    def numbers() -> Iterator[int]:
+        with first:
+            yield queue()
+
+    generator = numbers()
+    seen = [next(generator)]
+    with second:
+        seen.append(queue())
+        generator.close()
+        seen.append(queue())
+    assert (seen, queue()) == ([first._number, second._number, second._number], 0)
+
+
+def test_block_that_another_thread_has_entered_is_refused() -> None:
+    entered = Stream(DEVICE)
+    thread = threading.Thread(target=entered.__enter__)
+    thread.start()
+    thread.join()
+    with pytest.raises(tn.errors.RunError, match="was not entered in this thread") as caught:
+        entered.__exit__(None, None, None)
+    assert "remedy: leave a block where it was entered" in str(caught.value)
 
 
 def test_stream_of_no_device_is_refused() -> None:

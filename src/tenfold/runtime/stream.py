@@ -13,9 +13,10 @@ it shares with the work of other queues is ordered by itself (`native/threads/st
 
 from __future__ import annotations
 
-import threading
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from itertools import count
+from typing import NamedTuple
 
 from tenfold import _native
 from tenfold.errors import RunError
@@ -24,39 +25,63 @@ from tenfold.settings import checked_device
 _numbers = count()
 
 
+class _Block(NamedTuple):
+    """An open block; native code reads the queues of all devices."""
+
+    queues: bytes
+    stream: Stream
+    outer: _Block | None
+
+
+_blocks: ContextVar[_Block | None] = ContextVar("tenfold_streams", default=None)
+"""The innermost open block of the thread or task."""
+
+
 class Stream:
-    """A queue of a device. A block `with` it gives it the work of the thread."""
+    """A queue of a device. A block `with` it gives it the work of the thread or task."""
 
     def __init__(self, device: str) -> None:
         self.device = device
         self._number = 1 + next(_numbers) % (_native.MAX_QUEUES - 1)
-        self._before: dict[int, list[int]] = {}  # by thread: the queues outside its open blocks
 
     def __enter__(self) -> Stream:
-        before = self._before.setdefault(threading.get_ident(), [])
-        before.append(_native.use_queue(self.device, self._number))
+        _open(self, _blocks.get())
         return self
 
     def __exit__(self, *error: object) -> None:
-        before = self._before.get(threading.get_ident())
-        if not before:
-            rule = "this thread is in no block of the stream: another has entered it"
-            raise RunError("stream", rule, remedy="enter and leave a block in one thread")
-        _native.use_queue(self.device, before.pop())
+        inner, block = [], _blocks.get()
+        while block is not None and block.stream is not self:
+            inner.append(block.stream)
+            block = block.outer
+        if block is None:
+            rule = f"the block of {self!r} was not entered in this thread or task"
+            remedy = "leave a block where it was entered: let no generator cross threads with one"
+            raise RunError("stream", rule, remedy=remedy)
+        _blocks.set(block.outer)
+        for stream in reversed(inner):  # a generator's may end before those that are inside
+            _open(stream, _blocks.get())
 
     def __repr__(self) -> str:
         return f"<stream {self._number} of {self.device}>"
 
 
+def _open(stream: Stream, outer: _Block | None) -> None:
+    queues = bytearray(outer.queues if outer is not None else _native.MAX_DEVICES)
+    queues[_native.device_number(stream.device)] = stream._number
+    _blocks.set(_Block(bytes(queues), stream, outer))
+
+
+_native.set_queues_variable(_blocks)
+
+
 def stream(device: str | None = None) -> AbstractContextManager[object]:
     """Return a queue of a device; None means that of the option `device`.
 
-    Work that is computed in a block `with` it, by this thread, runs in the order of its queue, and
-    beside that of others. It waits by itself for work of other queues whose arrays it reads or
-    whose memory it uses again. A device has seven such queues, which further streams share; so do
-    the tasks of a thread (asyncio) while a block is open. The CPU has none: a block changes nothing
-    there. Raises DeviceError for a device that does not exist, RunError where a block is left by
-    another thread than has entered it.
+    Work that is computed in a block `with` it, by this thread or task of asyncio, runs in the order
+    of its queue, and beside that of others. It waits by itself for work of other queues whose
+    arrays it reads or whose memory it uses again. A device has seven such queues, which further
+    streams share. The CPU has none: a block changes nothing there. Raises DeviceError for a device
+    that does not exist, RunError where a block is left by another thread or task than entered it.
 
     >>> import tenfold as tn
     >>> with tn.stream("cpu") as queue:
