@@ -286,17 +286,24 @@ bool may_be_out_of_bounds(Node* indices, int64_t length) {
     return !range || (*range)[0] < -length || (*range)[1] >= length;
 }
 
+// Whether an Array or an ndarray with axes holds integers; a mask is not imported to be looked at.
+bool has_integers(PyObject* key) {
+    const bool is_ours = is_array(key);
+    if (!is_ours && (!is_ndarray(key) || !as_ndarray(key).ndim)) return false;
+    const int dtype = is_ours ? type_of(key).dtype : declared_dtype(as_ndarray(key).dtype);
+    return dtype >= 0 && is_integer(dtype_of(uint16_t(dtype))) &&
+           !(is_ours && type_of(key).shape.empty());
+}
+
 // x[key] for one array of integers; null for any other key.
 PyObject* gather_item(PyObject* self, PyObject* key) {
-    if (!gather_rows || type_of(self).shape.empty()) return nullptr;
+    if (!gather_rows || type_of(self).shape.empty() || !has_integers(key)) return nullptr;
     Ref<Node> indices =
         is_array(key) ? Ref<Node>(node_of(key)) : node_from_numpy(key, type_of(self).device);
-    if (!indices || indices->type->shape.empty() || !is_integer(dtype_of(indices->type->dtype)))
-        return nullptr;
-    Ref<Node> source(node_of(self));
+    Ref<Node> source(indices ? node_of(self) : nullptr);
     Node* inputs[] = {source.get(), source ? indices.get() : nullptr};
-    if (inputs[1] && may_be_out_of_bounds(inputs[1], type_of(self).shape[0])) return nullptr;
-    Ref<Node> node = inputs[1] ? make_node(gather_op, inputs, *gather_rows) : Ref<Node>();
+    if (source && may_be_out_of_bounds(inputs[1], type_of(self).shape[0])) return nullptr;
+    Ref<Node> node = source ? make_node(gather_op, inputs, *gather_rows) : Ref<Node>();
     if (node) return new_array(std::move(node));
     if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear(); // Python says it in full
     return nullptr;
@@ -325,9 +332,13 @@ namespace {
 // converted to float. Null if Python must convert it.
 Ref<Node> rhs_node(PyObject* value, PyObject* array) {
     if (is_array(value)) return Ref<Node>(node_of(value));
-    if (Ref<Node> imported = node_from_numpy(value, type_of(array).device)) return imported;
+    const Type& type = type_of(array);
+    if (Ref<Node> imported = node_from_numpy(value, type.device)) {
+        const bool must_fit = is_numpy_number(value) && is_integer(dtype_of(type.dtype));
+        return must_fit && imported->type->dtype != type.dtype ? Ref<Node>() : imported;
+    }
     bool number = PyFloat_CheckExact(value) || PyLong_CheckExact(value);
-    if (!number || dtype_of(type_of(array).dtype).kind != 'f') return {};
+    if (!number || dtype_of(type.dtype).kind != 'f') return {};
     nb::object real = nb::steal(PyNumber_Float(value));
     if (!real.is_valid()) return PyErr_Clear(), Ref<Node>(); // Python says it in full
     return Ref<Node>(Operand(real.ptr(), array).get());

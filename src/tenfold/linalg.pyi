@@ -108,6 +108,33 @@ def cross(x1: Array, x2: Array, /, *, axis: int = ...) -> Array:
 def matrix_power(x: Array, n: int, /) -> Array:
     """Matrix to the power `n`, an int: (..., m, m) to (..., m, m), the dtype of `x`."""
 
+def block_diag(*arrays: Array) -> Array:
+    """Return matrices (..., m, n) joined along the diagonal, 0 elsewhere; of their common dtype."""
+
+def cho_factor(a: Array, /, lower: builtins.bool = ...) -> Any:
+    """Cholesky factor in SciPy's form of Hermitian positive-definite matrices: (..., n, n)."""
+
+def cho_solve(c_and_lower: tuple[Array, builtins.bool], b: Array, /) -> Array:
+    """Solve `a @ x = b` with the factor that `cho_factor` made of `a`: (..., n, n), and (n,) or"""
+
+def lu_factor(a: Array, /) -> Any:
+    """LU decomposition in SciPy's form: (..., m, n), floating dtypes, to a pair of arrays."""
+
+def lu_solve(lu_and_piv: tuple[Array, Array], b: Array, /, trans: int = ...) -> Array:
+    """Solve `a @ x = b` with the factors that `lu_factor` made of `a`: (..., n, n), and (n,) or"""
+
+def null_space(A: Array, /, rcond: float | None = ...) -> Array:
+    """Return an orthonormal basis of the vectors x with `A @ x = 0`: (m, n) to (n, n - rank),"""
+
+def polar(a: Array, /, side: str = ...) -> Any:
+    """Polar form of (..., m, n): a = u @ p, or a = p @ u for `side="left"`, floating dtypes."""
+
+def schur(a: Array, /, output: str = ...) -> Any:
+    """Schur form of square matrices, a = Z @ T @ conj(Z).T: (..., n, n), floating dtypes."""
+
+def toeplitz(c: Array, r: Array | None = ..., /) -> Array:
+    """Return the matrices with constant diagonals whose first column is `c` (..., m) and whose"""
+
 def eigvalsh(x: Array, /) -> Array:
     """Eigenvalues, rising and real, of Hermitian matrices: (..., n, n) to (..., n)."""
 

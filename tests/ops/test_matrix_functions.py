@@ -9,7 +9,7 @@ import pytest
 from scipy import linalg
 
 import tenfold as tn
-from tenfold.errors import DTypeError, ShapeError
+from tenfold.errors import DTypeError, MatrixError, ShapeError
 
 DTYPES = ("int64", "float32", "float64", "complex64", "complex128")
 TOLERANCE = {"float32": 2e-4, "complex64": 2e-4}
@@ -110,6 +110,68 @@ def test_triangular_solves_have_the_arguments_of_scipy(
     close(found, linalg.solve_triangular(a, b, trans, **options), dtype)
 
 
+FACTORS: dict[str, tuple[Any, Any]] = {
+    "lu_factor": (tn.linalg.lu_factor, linalg.lu_factor),
+    "polar": (tn.linalg.polar, linalg.polar),
+    "polar left": (lambda x: tn.linalg.polar(x, "left"), lambda x: linalg.polar(x, "left")),
+    "toeplitz": (lambda x: [tn.linalg.toeplitz(x)], lambda x: [linalg.toeplitz(x)]),
+    "toeplitz of two": (
+        lambda x: [tn.linalg.toeplitz(x, tn.arange(4))],
+        lambda x: [linalg.toeplitz(x, np.broadcast_to(np.arange(4), (*x.shape[:-1], 4)))],
+    ),
+    "block_diag": (
+        lambda x: [tn.linalg.block_diag(x, tn.asarray([1, 2]), tn.asarray(3))],
+        lambda x: [linalg.block_diag(x, [1, 2], 3)],
+    ),
+}
+SQUARE_FACTORS: dict[str, tuple[Any, Any]] = {
+    "schur": (tn.linalg.schur, linalg.schur),
+    "schur complex": (
+        lambda x: tn.linalg.schur(x, "complex"),
+        lambda x: linalg.schur(x, "complex"),
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", [*FACTORS, *SQUARE_FACTORS])
+def test_factors_equal_scipy(name: str, dtype: str) -> None:
+    ours, theirs = (FACTORS | SQUARE_FACTORS)[name]
+    shapes = ((3, 3), (2, 4, 4)) if name in SQUARE_FACTORS else ((3, 3), (2, 3, 5), (5, 2))
+    for shape in shapes:
+        x = drawn(shape, dtype)
+        for found, expected in zip(ours(tn.asarray(x)), theirs(x), strict=True):
+            close(found, expected, dtype)
+            assert found.dtype == expected.dtype
+    assert ours(tn.zeros((2, 0, 0)))[-1].wait().shape[0] == 2
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+@pytest.mark.parametrize("rhs", [(4,), (4, 2), (3, 4, 2)])
+def test_solves_of_factors_equal_solve(rhs: tuple[int, ...], dtype: str) -> None:
+    a = (drawn((3, 4, 4), dtype) + 5 * np.eye(4)).astype(dtype)
+    b = drawn(rhs, dtype, 1)
+    transposed = (a, a.swapaxes(-1, -2), a.conj().swapaxes(-1, -2))
+    for trans, matrix in enumerate(transposed):
+        found = tn.linalg.lu_solve(tn.linalg.lu_factor(tn.asarray(a)), tn.asarray(b), trans)
+        close(found, tn.linalg.solve(tn.asarray(matrix), tn.asarray(b)), dtype)
+    definite = a @ transposed[2]
+    for lower in (False, True):
+        factor = tn.linalg.cho_factor(tn.asarray(definite), lower)
+        found = tn.linalg.cho_solve(factor, tn.asarray(b))
+        close(found, tn.linalg.solve(tn.asarray(definite), tn.asarray(b)), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 5), (4, 2), (0, 3), (3, 0)])
+def test_null_spaces_are_those_of_scipy(shape: tuple[int, int], dtype: str) -> None:
+    for x in (drawn(shape, dtype), np.zeros(shape, dtype), np.ones(shape, dtype)):
+        found, expected = tn.linalg.null_space(tn.asarray(x)), linalg.null_space(x)
+        assert found.shape == expected.shape
+        projector = np.asarray(found) @ np.asarray(found).conj().T
+        close(projector, expected @ expected.conj().T, dtype)
+
+
 def test_multi_dot_takes_the_cheapest_order() -> None:
     a, b, u = (
         drawn((200, 200), "float64"),
@@ -179,6 +241,24 @@ def test_least_squares_of_stacks_are_those_of_each_matrix(
             "array 1 of shape",
         ),
         (lambda: tn.linalg.tensorinv(tn.eye(2), 0), ShapeError, "ind 0"),
+        (lambda: tn.linalg.schur(tn.eye(2), "x"), ShapeError, "output 'x'"),
+        (lambda: tn.linalg.polar(tn.eye(2), "x"), ShapeError, "side 'x'"),
+        (lambda: tn.linalg.null_space(tn.zeros((2, 2, 2))), MatrixError, "not one matrix"),
+        (
+            lambda: tn.linalg.lu_solve(tn.linalg.lu_factor(tn.eye(2)), tn.zeros(3)),
+            ShapeError,
+            "2 equations have a right side of 3 rows",
+        ),
+        (
+            lambda: tn.linalg.lu_solve((tn.eye(2), tn.asarray([0, 2])), tn.ones(2)).wait(),
+            np.linalg.LinAlgError,
+            "lu_solve: pivots name rows",
+        ),
+        (
+            lambda: tn.linalg.schur(tn.eye(2) * np.nan).T.wait(),
+            np.linalg.LinAlgError,
+            "schur: Array must not contain",
+        ),
         (
             lambda: tn.linalg.tensorsolve(tn.zeros((2, 3, 4)), tn.zeros((2, 3))),
             ShapeError,

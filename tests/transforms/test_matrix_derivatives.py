@@ -49,6 +49,7 @@ def banded(x: Any) -> Any:
 RECTANGULAR: dict[str, Callable[[Any], Any]] = {
     "qr": lambda x: list(L.qr(x)),
     "lu": lambda x: list(L.lu(x)[1:]),
+    "polar": lambda x: list(L.polar(x)),
     "svd": svd_without_phases,
     "svdvals": L.svdvals,
     "pinv": L.pinv,
@@ -64,6 +65,8 @@ SQUARE: dict[str, Callable[[Any], Any]] = {
     "eigh": eigh_without_phases,
     "eigvalsh": lambda x: L.eigvalsh(x + adjoint(x)),
     "cholesky": lambda x: L.cholesky(x @ adjoint(x) + 3 * tn.eye(x.shape[-1]), upper=True),
+    "cho_solve": lambda x: L.cho_solve(L.cho_factor(x @ adjoint(x) + tn.eye(x.shape[-1])), x),
+    "lu_solve": lambda x: L.lu_solve(L.lu_factor(x), tn.sin(x), trans=2),
     "sqrtm": lambda x: L.sqrtm(x @ adjoint(x) + x + 9 * tn.eye(x.shape[-1])),
     "expm": L.expm,
     "matrix_power": lambda x: [L.matrix_power(x, 3), L.matrix_power(x, -2)],

@@ -121,6 +121,8 @@ def conj(self: Array) -> Array:
 
 def copy(self: Array, order: str = "C") -> Array:
     """Return a new Array of the same values."""
+    if order != "C":
+        _functions().arguments.check_order(order)
     return asarray(self, copy=True)
 
 

@@ -123,7 +123,7 @@ def reshaped(shape: Shape, target: object) -> Shape:
     try:
         lengths = [operator.index(item) for item in items]
     except TypeError:
-        raise ShapeError(
+        raise IntegerError(
             "", f"shape {target!r} is not a sequence of ints", remedy="give ints, as in (2, 3)"
         ) from None
     size = product(shape)

@@ -27,27 +27,28 @@ from tenfold.interop.materialize import value_of
 from tenfold.interop.numpy_dispatch import check_fallback
 from tenfold.interop.scipy_sparse import is_sparse
 
-FOREIGN_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "@": operator.matmul,
-    "<": operator.lt,
-    "<=": operator.le,
-    "==": operator.eq,
-    "!=": operator.ne,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
+FOREIGN_OPERATORS: dict[str, tuple[Callable[[Any, Any], Any], np.ufunc]] = {
+    "+": (operator.add, np.add),
+    "-": (operator.sub, np.subtract),
+    "*": (operator.mul, np.multiply),
+    "/": (operator.truediv, np.true_divide),
+    "//": (operator.floordiv, np.floor_divide),
+    "%": (operator.mod, np.remainder),
+    "**": (operator.pow, np.power),
+    "@": (operator.matmul, np.matmul),
+    "<": (operator.lt, np.less),
+    "<=": (operator.le, np.less_equal),
+    "==": (operator.eq, np.equal),
+    "!=": (operator.ne, np.not_equal),
+    ">": (operator.gt, np.greater),
+    ">=": (operator.ge, np.greater_equal),
+    "&": (operator.and_, np.bitwise_and),
+    "|": (operator.or_, np.bitwise_or),
+    "^": (operator.xor, np.bitwise_xor),
+    "<<": (operator.lshift, np.left_shift),
+    ">>": (operator.rshift, np.right_shift),
 }
+"""The function of each operator, and the ufunc that a warning names."""
 
 SEQUENCE_TYPES = (list, tuple, range)
 NUMPY_TYPES = (np.ndarray, np.generic)
@@ -58,13 +59,13 @@ def apply_operator(symbol: str, left: Any, right: Any) -> Any:
 
     A sparse matrix becomes one of a storage kind beside an Array of one; else it waits for values.
     """
-    function = FOREIGN_OPERATORS[symbol]
+    function, ufunc = FOREIGN_OPERATORS[symbol]
     if isinstance(left, SEQUENCE_TYPES):
         return function(asarray(left), right)
     if isinstance(right, SEQUENCE_TYPES):
         return function(left, asarray(right))
     if isinstance(left, NUMPY_TYPES) or isinstance(right, NUMPY_TYPES):
-        check_fallback(function)  # of elements that only NumPy holds
+        check_fallback(ufunc)  # of elements that only NumPy holds
     elif not (is_sparse(left) or is_sparse(right)):
         return NotImplemented
     if _native.has_kind(left) or _native.has_kind(right):

@@ -74,7 +74,7 @@ API_SECTIONS = (
         "Linear algebra",
         "Products, decompositions, solves and norms; most stand in `tn.linalg`.",
         "assume banded_solve contract diagonal_tril_triu eigenvalues einsum factors linalg "
-        "lu_and_triangular matrix_functions norm powers svd_eig",
+        "lu_and_triangular matrix_functions norm powers scipy_linalg svd_eig",
         "linalg.cg",
     )._replace(modules=("linalg",)),
     _standard(

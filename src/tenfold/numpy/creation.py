@@ -8,7 +8,9 @@ dtype('float32')
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from tenfold.numpy.arguments import (
     Immediate,
     as_array,
     cast,
+    check_order,
     export,
 )
 from tenfold.ops import arange as ranges
@@ -53,6 +56,8 @@ def array(
     >>> array([1, 2], ndmin=2).shape
     (1, 2)
     """
+    if order != "K":
+        check_order(order)
     x = importing.asarray(object, dtype=dtype, copy=copy or None)
     return reshaping.reshape(x, (1,) * (ndmin - x.ndim) + x.shape) if x.ndim < ndmin else x
 
@@ -67,6 +72,8 @@ def asarray(
     like: Any = None,
 ) -> Array:
     """Return data as an Array; an Array itself, if it has the dtype."""
+    if order is not None:
+        check_order(order)
     return importing.asarray(a, dtype=dtype, device=device, copy=copy)
 
 
@@ -104,6 +111,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
 
 def copy(a: Any, order: str = "K", subok: bool = False) -> Array:
     """Return a new Array of the same values."""
+    check_order(order)
     return importing.asarray(a, copy=True)
 
 
@@ -111,21 +119,21 @@ def zeros(
     shape: Any, dtype: Any = None, order: str = "C", *, device: str | None = None, like: Any = None
 ) -> Array:
     """Return zeros of `shape`, float64 unless `dtype` is given."""
-    return create.zeros(_shape(shape), dtype=dtype, device=device)
+    return create.zeros(_shape(shape, order), dtype=dtype, device=device)
 
 
 def ones(
     shape: Any, dtype: Any = None, order: str = "C", *, device: str | None = None, like: Any = None
 ) -> Array:
     """Return ones of `shape`, float64 unless `dtype` is given."""
-    return create.ones(_shape(shape), dtype=dtype, device=device)
+    return create.ones(_shape(shape, order), dtype=dtype, device=device)
 
 
 def empty(
     shape: Any, dtype: Any = None, order: str = "C", *, device: str | None = None, like: Any = None
 ) -> Array:
     """Return an Array of `shape` whose values may be any."""
-    return create.empty(_shape(shape), dtype=dtype, device=device)
+    return create.empty(_shape(shape, order), dtype=dtype, device=device)
 
 
 def array_of_shape(
@@ -147,7 +155,7 @@ def array_of_shape(
     if buffer is not None or strides is not None:
         rule = "an Array of a buffer or of strides is not made by its type"
         raise UnsupportedError("ndarray", rule, (), "use np.frombuffer(...), or tn.wrap(buffer)")
-    return empty(shape, dtype)
+    return empty(shape, dtype, order or "C")
 
 
 def full(
@@ -160,23 +168,30 @@ def full(
     like: Any = None,
 ) -> Array:
     """Return an Array of `shape` with the values of `fill_value`, which is broadcast."""
-    lengths = _shape(shape)
+    lengths = _shape(shape, order)
     if isinstance(fill_value, (bool, int, float, complex)):
         return create.full(lengths, fill_value, dtype=dtype, device=device)
     return reshaping.broadcast_to(cast(as_array(fill_value), dtype), lengths)
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
-    """Return a shape given as an integer or as a sequence of them."""
+def _shape(shape: Any, order: Any = "C") -> tuple[int, ...]:
+    """Return a shape given as an integer or as a sequence of them; check the order of memory."""
+    check_order(order)
     if isinstance(shape, Array):
         shape = shape.tolist()
+    with suppress(TypeError):
+        return (operator.index(shape),)
     try:
-        return tuple(map(int, shape))
+        return tuple(map(operator.index, shape))
     except TypeError:
-        return (int(shape),)
+        rule = f"expected a sequence of integers or a single integer, got {shape!r}"
+        raise TypeError(rule) from None
 
 
-def _like(a: Any, fill_value: Any, dtype: Any, shape: Any, device: str | None) -> Array:
+def _like(
+    a: Any, fill_value: Any, dtype: Any, shape: Any, device: str | None, order: Any
+) -> Array:
+    check_order(order)
     x = as_array(a)
     return full(
         x.shape if shape is None else shape,
@@ -196,7 +211,7 @@ def zeros_like(
     device: str | None = None,
 ) -> Array:
     """Return zeros of the shape and dtype of `a`, unless others are given."""
-    return _like(a, 0, dtype, shape, device)
+    return _like(a, 0, dtype, shape, device, order)
 
 
 def ones_like(
@@ -209,7 +224,7 @@ def ones_like(
     device: str | None = None,
 ) -> Array:
     """Return ones of the shape and dtype of `a`, unless others are given."""
-    return _like(a, 1, dtype, shape, device)
+    return _like(a, 1, dtype, shape, device, order)
 
 
 def empty_like(
@@ -222,7 +237,7 @@ def empty_like(
     device: str | None = None,
 ) -> Array:
     """Return an Array of the shape and dtype of `prototype` whose values may be any."""
-    return _like(prototype, 0, dtype, shape, device)
+    return _like(prototype, 0, dtype, shape, device, order)
 
 
 def full_like(
@@ -236,7 +251,7 @@ def full_like(
     device: str | None = None,
 ) -> Array:
     """Return `fill_value` in the shape and dtype of `a`, unless others are given."""
-    return _like(a, fill_value, dtype, shape, device)
+    return _like(a, fill_value, dtype, shape, device, order)
 
 
 def arange(
@@ -318,6 +333,7 @@ def eye(
     like: Any = None,
 ) -> Array:
     """Return an (N, M) matrix with ones on its k-th diagonal."""
+    check_order(order)
     return create.eye(N, M, k=k, dtype=dtype, device=device)
 
 

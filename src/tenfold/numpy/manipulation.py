@@ -449,7 +449,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     places = np.flatnonzero(places) if places.dtype == bool else places
     places = places.astype(np.int64) if places.size == 0 else places
     if places.dtype.kind not in "iu":
-        raise IndexError("arrays used as indices must be of integer (or boolean) type")
+        kind = TypeError if places.size == 1 else IndexError
+        raise kind("arrays used as indices must be of integer (or boolean) type")
     added = astype(as_array(values), x.dtype, copy=False)
     if places.size == 1:
         added = reshaping.reshape(added, (*(1,) * (x.ndim - added.ndim), *added.shape))

@@ -18,6 +18,7 @@ from numpy.linalg import LinAlgError
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.dtypes import COMPLEX128, FLOAT64, HALF_DTYPES, kind_of
+from tenfold.errors import ShapeError
 from tenfold.numpy.arguments import Immediate, as_array, as_arrays, cast, deliver, may_wait
 from tenfold.numpy.elementwise import matmul, vecdot
 from tenfold.numpy.linalg.factoring import (
@@ -232,7 +233,11 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
 
 def outer(x1: Any, x2: Any, /) -> Array:
     """Return the product of each element of one vector with each of another."""
-    result: Array = _outer_of_flat(x1, x2)
+    x, y = as_arrays((x1, x2))
+    if (x.ndim, y.ndim) != (1, 1):
+        rule = f"operands of {x.ndim} and {y.ndim} axes are not two vectors"
+        raise ShapeError("", rule, (), "use np.outer, which flattens them")
+    result: Array = _outer_of_flat(x, y)
     return result
 
 
