@@ -188,9 +188,7 @@ def _shape(shape: Any, order: Any = "C") -> tuple[int, ...]:
         raise TypeError(rule) from None
 
 
-def _like(
-    a: Any, fill_value: Any, dtype: Any, shape: Any, device: str | None, order: Any
-) -> Array:
+def _like(a: Any, fill_value: Any, dtype: Any, shape: Any, device: str | None, order: Any) -> Array:
     check_order(order)
     x = as_array(a)
     return full(
