@@ -293,3 +293,35 @@ def test_parameters_of_few_bits_do_not_overflow() -> None:
         rng.uniform(np.array([255], np.uint8), np.array([10], np.uint8))
     with pytest.raises(TypeError, match="complex"):
         rng.normal(np.array([1j]), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "dtype", "endpoint"),
+    [
+        (np.array([1, 2], "u1"), 10, "int64", False),
+        (np.array([0, 2**63], "u8"), np.array([3, 2**63 + 2], "u8"), "uint64", False),
+        (np.array([-128, 5], "i1"), np.array([128, 6], "i2"), "int8", False),
+        (0, np.array([10, 255]), "uint8", True),
+        (0, np.array([2**63], "u8"), "int64", False),
+        (np.array([False, True]), 2, "bool", False),
+        (0, np.array([10, 300]), "uint8", False),
+        (0, np.array([10, 256]), "uint8", True),
+        (np.array([-1, 0]), 5, "uint8", False),
+        (0, np.array([3, 2]), "bool", False),
+        (np.array([0]), 0, "uint64", False),
+        (np.array([3]), np.array([3]), "int64", False),
+    ],
+)
+def test_bounds_that_are_arrays_are_those_of_numpy(
+    low: Any, high: Any, dtype: str, endpoint: bool
+) -> None:
+    drawn = tn.random.default_rng(3).integers(low, high, (50, 2), dtype, endpoint)
+    try:
+        expected = np.random.default_rng(3).integers(low, high, (50, 2), dtype, endpoint)
+    except ValueError:
+        with pytest.raises(ValueError, match=r"low is not below high, or a bound is beyond"):
+            drawn.wait()
+        return
+    assert (drawn.dtype, drawn.shape) == (expected.dtype, expected.shape)
+    values, last = np.asarray(drawn), np.asarray(high) - (0 if endpoint else 1)
+    assert ((values >= low) & (values <= last.astype(dtype))).all()

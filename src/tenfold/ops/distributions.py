@@ -332,7 +332,7 @@ def poisson_variates(
 
 @derived(**POISSON.derived_facts)
 def poisson(
-    key: Integer, draw: Integer, /, lam: Parameter, size: Size = None, *, stream: int = 0
+    key: Integer, draw: Integer, /, lam: Parameter = 1.0, size: Size = None, *, stream: int = 0
 ) -> Array:
     """Return numbers of the Poisson distribution of mean `lam`, int64 (inversion, PTRS from 10 on).
 
@@ -349,8 +349,8 @@ def poisson(
 BINOMIAL = Sampler(
     "binomial",
     rejection.binomial,
-    lambda n, p: (n >= 0) & (p >= 0) & (p <= 1),
-    "n >= 0, 0 <= p <= 1",
+    lambda n, p: (n >= 0) & (n < 2.0**63) & (p >= 0) & (p <= 1),
+    "0 <= n < 2**63, 0 <= p <= 1",
     (100, 0.3),
     dtype=INT64,
 )

@@ -34,6 +34,7 @@ from tenfold.ops.philox import (
     joined,
 )
 from tenfold.ops.reshaping import reshape
+from tenfold.ops.selection import where
 from tenfold.settings import checked_device
 
 Distribution = Callable[[Any, Block, np.dtype], Word]
@@ -286,8 +287,8 @@ def _bounded_reference(
     key: np.ndarray, draw: np.ndarray, low: np.ndarray, count: np.ndarray, *params: Any
 ) -> np.ndarray:
     size, stream, checked, dtype, _ = params
-    if checked and np.any(count <= 0):
-        raise ValueError("low is not below high")
+    if checked and np.any(count == 0):
+        raise ValueError("low is not below high, or a bound is beyond the dtype")
     block = array_block(key, draw, size, stream)
     shape = np.broadcast_shapes(key.shape, draw.shape) + size
     lead = len(shape) - len(size)
@@ -318,7 +319,7 @@ def _bounded_at(
         assert isinstance(element, Element), "bounds are integers"
         bounds.append(element)
     if checked:
-        k.fail(bounds[1] <= 0)
+        k.fail(bounds[1] == 0)
     start, number = (k.bits(bound, UINT64) for bound in bounds)
     below = k.select(number == 0, joined(*block[:2]), philox.bounded(block, number))
     return k.convert(below + start, dtype)
@@ -370,7 +371,8 @@ def integers(
 
     The 128 bits of a block times the count of numbers, divided by 2**128: without rejection, each
     number has its probability up to a relative error of 2**-64. Raises ValueError if there is no
-    number between the bounds: at the call for ints, at the wait for arrays.
+    number between the bounds, or if one is beyond the dtype: at the call for ints, at the wait for
+    arrays.
 
     >>> import tenfold as tn
     >>> bool(tn.all(tn.random.integers(1, 2, 10, 20, size=100) < 20))
@@ -389,33 +391,71 @@ def integers(
         bounds = [*_number_bounds(int(first), int(last), result, endpoint)]
     else:
         checked = True
-        lengths, *bounds = _array_bounds(first, last, size, endpoint, operands)
+        lengths, *bounds = _array_bounds(first, last, size, result, endpoint, operands)
     params = (lengths, checked_stream(stream), checked, result, checked_device(None))
     return BoundCall((*operands, *bounds), params)
+
+
+def _limits(dtype: np.dtype) -> tuple[int, int]:
+    """Return the least and the greatest number of a dtype of integers or truth values."""
+    if kind_of(dtype) == "b":
+        return 0, 1
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
 def _number_bounds(low: int, high: int, dtype: np.dtype, endpoint: bool) -> tuple[int, int]:
     """Return the first number and the count of numbers, 2**64 as 0, by their bits."""
     last = high if endpoint else high - 1
-    limits = (0, 1) if kind_of(dtype) == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    if low < limits[0] or last > limits[1]:
-        bound = "low" if low < limits[0] else "high"
-        raise ValueError(
-            message(
-                "integers", f"{bound} is out of bounds for {dtype}", remedy="give a wider dtype"
-            )
-        )
+    _refuse_beyond(low, "low", dtype)
+    _refuse_beyond(last, "high", dtype)
     if low > last:
         rule = f"no integer is between low {low} and high {high}"
         raise ValueError(message("integers", rule, (), "give bounds with low < high"))
     return operand(low % 2**64, "bound"), operand((last - low + 1) % 2**64, "bound")
 
 
+def _refuse_beyond(number: int, bound: str, dtype: np.dtype) -> None:
+    minimum, maximum = _limits(dtype)
+    if number < minimum or number > maximum:
+        rule = f"{bound} is out of bounds for {dtype}"
+        raise ValueError(message("integers", rule, remedy="give a wider dtype"))
+
+
 def _array_bounds(
-    low: Any, high: Any, size: Size, endpoint: bool, operands: list[Any]
+    low: Any, high: Any, size: Size, dtype: np.dtype, endpoint: bool, operands: list[Any]
 ) -> tuple[Shape, Any, Any]:
-    """Return the size, and the first numbers and counts with all axes."""
-    first, last = (operand(bound, "bound") for bound in (low, high))
-    bounds = [astype(array(x), INT64) for x in (first, last - first + int(endpoint))]
+    """Return the size, and the first numbers and counts with all axes; 0 for wrong bounds."""
+    first, is_first = _checked_bound(low, "low", dtype, exclusive=False)
+    last, is_last = _checked_bound(high, "high", dtype, exclusive=not endpoint)
+    is_valid = is_first & is_last & (first <= last)
+    bounds = [astype(first, INT64), where(is_valid, astype(last - first + 1, INT64), 0)]
     lengths, (start, count) = with_all_axes(bounds, size, operands)
     return lengths, start, count
+
+
+def _checked_bound(
+    value: Any, name: str, dtype: np.dtype, *, exclusive: bool
+) -> tuple[Array, Array]:
+    """Return the numbers that a bound includes, and whether the dtype has them. They are uint64 for
+    that dtype, else int64.
+    """
+    common = UINT64 if dtype == UINT64 else INT64
+    if isinstance(value, (int, np.integer)):
+        number = int(value) - exclusive
+        if not exclusive or number >= 0:  # below 0 there is no number at all
+            _refuse_beyond(number, name, dtype)
+        least = _limits(common)[0]
+        return array(np.asarray(max(number, least), common)), array(np.bool_(number >= least))
+    x = array_operand(value)
+    if kind_of(x.dtype) not in "iub":
+        rule = f"a bound is an integer, not {x.dtype}"
+        raise DTypeError("", rule, remedy="convert it with tn.astype(x, tn.int64)")
+    x = x if x.dtype == UINT64 else astype(x, INT64)
+    (minimum, maximum), (least, greatest) = _limits(dtype), _limits(x.dtype)
+    is_valid = x > least if exclusive else x >= least
+    x = x - 1 if exclusive else x
+    if minimum > least:
+        is_valid = is_valid & (x >= minimum)
+    if maximum < greatest:
+        is_valid = is_valid & (x <= maximum)
+    return astype(x, common), is_valid
