@@ -51,6 +51,66 @@ def test_scipy_computes_on_arrays() -> None:
     np.testing.assert_allclose(found.x, [1, 1], atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "dtype"),
+    [
+        ("gaussian_filter", (1,), "float64"),
+        ("median_filter", (3,), "float32"),
+        ("sobel", (), "float64"),
+        ("label", (), "int32"),
+        ("binary_dilation", (), "bool"),
+    ],
+)
+def test_ndimage_writes_to_arrays(name: str, arguments: Any, dtype: str) -> None:
+    ndimage = library("scipy.ndimage")
+    function, target = getattr(ndimage, name), tn.zeros((3, 4), dtype=dtype)
+    expected = np.zeros((3, 4), dtype)
+    found = function(tn.asarray(VALUES) - 5, *arguments, output=target)
+    answer = function(VALUES - 5, *arguments, output=expected)
+    np.testing.assert_array_equal(np.asarray(target), expected)
+    assert (found is target) == (answer is expected)
+    distances = tn.zeros((3, 4))
+    ndimage.distance_transform_edt(VALUES > 5, distances=distances)
+    np.testing.assert_array_equal(distances, ndimage.distance_transform_edt(VALUES > 5))
+
+
+BY_ARRAY_API = """
+import os
+os.environ["SCIPY_ARRAY_API"] = "1"
+import numpy as np
+import tenfold as tn
+from scipy import signal, special, stats
+x, y = np.random.default_rng(0).normal(size=(2, 48))
+numerator, denominator = np.asarray([1.0, 2.0]), np.asarray([1.0, 0.5])
+CALLS = [
+    *((f, (x, y)) for f in (signal.convolve, signal.fftconvolve, signal.correlate)),
+    *((f, (x,)) for f in (signal.hilbert, signal.detrend)),
+    (signal.resample, (x, 24)), (signal.savgol_filter, (x, 5, 2)),
+    (signal.lfilter, (numerator, denominator, x)), (signal.filtfilt, (numerator, denominator, x)),
+    *((f, (x,)) for f in (stats.zscore, stats.skew, stats.kurtosis, stats.sem, stats.rankdata)),
+    *((f, (x, y)) for f in (stats.ttest_ind, stats.pearsonr, stats.kruskal)),
+    *((f, (x,)) for f in (special.expit, special.logsumexp, special.softmax, stats.iqr)),
+]
+for function, args in CALLS:
+    found = function(*(tn.asarray(a) if isinstance(a, np.ndarray) else a for a in args))
+    expected = function(*args)
+    results = [(found, expected)]
+    if hasattr(expected, "statistic"):
+        results = [(found.statistic, expected.statistic), (found.pvalue, expected.pvalue)]
+    for ours, theirs in results:
+        assert isinstance(ours, tn.Array), function
+        np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-9, atol=1e-12)
+print(len(CALLS))
+"""
+
+
+def test_functions_of_scipy_return_arrays_by_the_array_api() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BY_ARRAY_API], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "21\n"), done.stderr
+
+
 def test_scikit_learn_fits_on_arrays() -> None:
     linear = library("sklearn.linear_model")
     preprocessing = library("sklearn.preprocessing")

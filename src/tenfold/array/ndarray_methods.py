@@ -264,6 +264,22 @@ def strides(self: Array) -> tuple[int, ...]:
     return tuple(steps[::-1]) if self.ndim else ()
 
 
+FLAG_KEYS = {
+    **dict.fromkeys(("C", "CONTIGUOUS", "C_CONTIGUOUS"), "c_contiguous"),
+    **dict.fromkeys(("F", "FORTRAN", "F_CONTIGUOUS"), "f_contiguous"),
+    **dict.fromkeys(("O", "OWNDATA"), "owndata"),
+    **dict.fromkeys(("W", "WRITEABLE"), "writeable"),
+    **dict.fromkeys(("A", "ALIGNED"), "aligned"),
+    **dict.fromkeys(("X", "WRITEBACKIFCOPY"), "writebackifcopy"),
+    **dict.fromkeys(("B", "BEHAVED"), "behaved"),
+    **dict.fromkeys(("CA", "CARRAY"), "carray"),
+    **dict.fromkeys(("FA", "FARRAY"), "farray"),
+    "FNC": "fnc",
+    "FORC": "forc",
+}
+"""The attribute of each key of NumPy's flags."""
+
+
 class Flags(NamedTuple):
     """The flags of an array's memory, as NumPy's: C-contiguous, of its own, writeable.
 
@@ -283,6 +299,26 @@ class Flags(NamedTuple):
         return self.c_contiguous
 
     @property
+    def fortran(self) -> bool:
+        """Whether columns follow each other in memory."""
+        return self.f_contiguous
+
+    @property
+    def behaved(self) -> bool:
+        """Whether the memory is aligned and takes writes."""
+        return self.aligned and self.writeable
+
+    @property
+    def carray(self) -> bool:
+        """Whether the memory is behaved, and rows follow each other."""
+        return self.behaved and self.c_contiguous
+
+    @property
+    def farray(self) -> bool:
+        """Whether the memory is behaved, and columns follow each other, and rows do not."""
+        return self.behaved and self.fnc
+
+    @property
     def fnc(self) -> bool:
         """Whether columns follow each other in memory, and rows do not."""
         return self.f_contiguous and not self.c_contiguous
@@ -293,17 +329,19 @@ class Flags(NamedTuple):
         return self.f_contiguous or self.c_contiguous
 
     def __getitem__(self, key: Any) -> Any:
-        names = [name for name in self._fields if key in (name.upper(), name[0].upper())]
-        if not names:
+        name = FLAG_KEYS.get(key)
+        if name is None:
             raise KeyError("Unknown flag")
-        return getattr(self, names[0])
+        return getattr(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_"):
+            raise AttributeError(f"Flags has no attribute {name!r}")
         if value != getattr(self, name):
             raise UnsupportedError("flags", f"{name} of an Array is not set", (), COPY_VALUES)
 
     def __setitem__(self, key: str, value: Any) -> None:
-        setattr(self, key.lower(), value)
+        setattr(self, FLAG_KEYS.get(key, key), value)
 
 
 def flags(self: Array) -> Flags:

@@ -19,10 +19,12 @@ from types import ModuleType
 
 from tenfold.interop.dask import DASK_REGISTRARS
 from tenfold.interop.einops_backend import declare_backend
+from tenfold.interop.scipy_ndimage import NDIMAGE_REGISTRARS
 
 REGISTRARS: dict[str, Callable[[ModuleType], None]] = {
     "einops._backends": declare_backend,
     **DASK_REGISTRARS,
+    **NDIMAGE_REGISTRARS,
 }
 """By the module of another library: what registers Arrays after its import."""
 

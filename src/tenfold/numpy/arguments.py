@@ -28,6 +28,7 @@ from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of
 from tenfold.mutation.assign import assign
 from tenfold.ops.cast import astype
+from tenfold.ops.complex import real
 from tenfold.ops.selection import where as select
 
 P = ParamSpec("P")
@@ -43,6 +44,11 @@ def as_array(value: Any, dtype: Any = None) -> Array:
     if isinstance(value, Array) and (dtype is None or value.dtype == dtype):
         return value
     return asarray(value, dtype=dtype)
+
+
+def as_new(x: Array) -> Array:
+    """Return a view of an array that nothing else names as an Array without a base."""
+    return asarray(x, copy=True)
 
 
 def as_arrays(values: Iterable[Any]) -> list[Array]:
@@ -92,6 +98,15 @@ def check_casts(arrays: Iterable[Array], dtype: Any, casting: str) -> None:
             )
 
 
+def cast_for(result: Array, out: Any, casting: str | None) -> Array:
+    """Return the result in the dtype of `out=`, where `casting` allows what assignment does not."""
+    if out is None or casting != "unsafe":
+        return result
+    dtype = (out[0] if isinstance(out, tuple) else out).dtype
+    is_complex = kind_of(result.dtype) == "c" and kind_of(dtype) not in "cb"
+    return cast(real(result) if is_complex else result, dtype)
+
+
 def constant(x: Array, value: complex) -> Array:
     """Return a number as an Array of the dtype of `x`, without axes."""
     return asarray(value, dtype=x.dtype)
@@ -124,6 +139,8 @@ def deliver(result: Any, out: Any) -> Any:
         return result
     if isinstance(out, Array):
         assign(out, result)
+    elif not isinstance(out, np.ndarray):
+        raise TypeError(f"out= is an array, not {type(out).__name__}")
     else:
         _store(result, out)
     return out
@@ -138,8 +155,11 @@ def deliver_whole(result: Array, out: Any) -> Any:
     return deliver(result, out)
 
 
-def _store(array: Array, target: np.ndarray[Any, Any]) -> None:
+def _store(array: Any, target: np.ndarray[Any, Any]) -> None:
     """Compute a result and copy it into the target ndarray."""
+    if target.dtype not in DTYPES.values() or not isinstance(array, Array):
+        np.copyto(target, export(array, "out="), casting="same_kind")
+        return
     if not np.issubdtype(target.dtype, np.generic) or not same_kind(array.dtype, target.dtype):
         rule = f"a result of {array.dtype} cannot be written into {target.dtype} (same-kind rule)"
         raise DTypeError("out=", rule, [array], "convert with tn.astype, or leave out= and += out")

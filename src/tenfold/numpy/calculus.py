@@ -23,6 +23,8 @@ from tenfold.numpy.arguments import (
     as_array,
     as_operand,
     cast,
+    cast_for,
+    check_order,
     constant,
     deliver,
     export,
@@ -93,6 +95,7 @@ def clip(
 ) -> Any:  # fmt: skip
     """Return the elements limited to a range."""
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
+    check_order(options.get("order"))
     x = cast(as_array(a), options.get("dtype"))
     if kind_of(x.dtype) in "iu":  # a Python number beyond the dtype limits nothing
         least, most = np.iinfo(x.dtype).min, np.iinfo(x.dtype).max
@@ -104,7 +107,8 @@ def clip(
     x = x if low is None else maximum(x, low)
     x = x if high is None else minimum(x, high)
     where = options.get("where", True)
-    return deliver(x if where is True else masked(x, as_array(where), out), out)
+    x = x if where is True else masked(x, as_array(where), out)
+    return deliver(cast_for(x, out, options.get("casting")), out)
 
 
 def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
@@ -232,14 +236,18 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Array:
     return arithmetic.subtract(known.size, found)
 
 
+MODES: dict[Any, str] = {0: "valid", 1: "same", 2: "full", "v": "valid", "s": "same", "f": "full"}
+"""NumPy's other names of the modes of convolutions."""
+
+
 def convolve(a: Any, v: Any, mode: str = "full") -> Array:
     """Return the sums of products of one sequence and the other in reverse order."""
-    return convolution.convolve(*_sequences(a, v), mode=mode)
+    return convolution.convolve(*_sequences(a, v), mode=MODES.get(mode, mode))
 
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> Array:
     """Return the sums of products of one sequence and the conjugate other."""
-    return convolution.correlate(*_sequences(a, v), mode=mode)
+    return convolution.correlate(*_sequences(a, v), mode=MODES.get(mode, mode))
 
 
 def _sequences(a: Any, v: Any) -> list[Array]:

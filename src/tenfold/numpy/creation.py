@@ -101,6 +101,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: str | None = None) -> Ar
 
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Array:
     """Return data as an Array of the dtype; an Array meets every requirement of layout."""
+    np.require(0, None, requirements)  # NumPy refuses unknown ones
     return importing.asarray(a, dtype=dtype)
 
 
@@ -315,6 +316,8 @@ def logspace(
     axis: int = 0,
 ) -> Array:
     """Return `base` to the power of evenly spaced exponents."""
+    if np.ndim(base):
+        return Immediate(np.logspace)(start, stop, num, endpoint, base, dtype, axis)
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     base = base if _is_number(base) else as_array(base)
     return cast(pow(as_array(base, exponents.dtype), exponents), dtype)

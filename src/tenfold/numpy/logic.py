@@ -15,7 +15,7 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.dtypes import BOOL, kind_of
 from tenfold.interop.materialize import value_of
-from tenfold.numpy.arguments import as_array, as_operands, cast, deliver
+from tenfold.numpy.arguments import as_array, as_operand, as_operands, cast, deliver
 from tenfold.numpy.by_numpy import placeholders
 from tenfold.numpy.elementwise import floating
 from tenfold.ops import arithmetic, comparison, complex, predicates, reduce
@@ -33,6 +33,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     """Return whether elements differ by at most `atol + rtol * |b|`."""
     x, y = (as_array(v) for v in as_operands((a, b)))
     y = y if kind_of(y.dtype) in "fc" else cast(y, np.float64)
+    rtol, atol = map(as_operand, (rtol, atol))
     bound = arithmetic.add(arithmetic.multiply(arithmetic.abs(y), rtol), atol)
     close = comparison.less_equal(arithmetic.abs(arithmetic.subtract(x, y)), bound)
     close = predicates.logical_and(close, predicates.isfinite(y))

@@ -14,7 +14,16 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.core.shape_rules import normalize_axis
-from tenfold.numpy.arguments import Immediate, as_array, as_arrays, cast, deliver, export
+from tenfold.numpy.arguments import (
+    Immediate,
+    as_array,
+    as_arrays,
+    cast,
+    cast_for,
+    check_order,
+    deliver,
+    export,
+)
 from tenfold.numpy.elementwise import conjugated
 from tenfold.ops import arithmetic, contract, movement, reshaping
 from tenfold.ops import einsum as summation
@@ -97,7 +106,9 @@ def einsum(
     if not isinstance(subscripts, str):
         return Immediate(np.einsum)(*operands, out=out, dtype=dtype, **options)
     factors = [cast(x, dtype) for x in as_arrays(arrays)]
-    return deliver(summation.einsum(subscripts, *factors), out)
+    check_order(options.get("order"))
+    result = summation.einsum(subscripts, *factors)
+    return deliver(cast_for(result, out, options.get("casting")), out)
 
 
 def einsum_path(*operands: Any, optimize: Any = "greedy", **options: Any) -> Any:

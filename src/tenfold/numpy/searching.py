@@ -21,6 +21,7 @@ from tenfold.numpy.arguments import (
     Immediate,
     as_array,
     as_arrays,
+    as_new,
     as_operand,
     as_operands,
     cast,
@@ -224,7 +225,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     if not arrays[0].ndim:
         return deliver_whole(gathering.take(stack(arrays[1:], 0), positions, axis=0)[0], out)
     chosen = gathering.take_along_axis(stack(arrays[1:], 0), positions, axis=0)
-    return deliver_whole(reshaping.reshape(chosen, arrays[0].shape), out)
+    chosen = reshaping.reshape(chosen, arrays[0].shape)
+    return deliver_whole(as_new(chosen), out)
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:

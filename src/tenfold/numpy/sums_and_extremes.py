@@ -9,12 +9,15 @@ the reductions.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from tenfold._native import Array
 from tenfold.core.public_signature import parameters_of
+from tenfold.core.shape_rules import normalize_axes, product
+from tenfold.core.trace_state import user_stacklevel
 from tenfold.dtypes import BOOL, DTYPES, REAL_DTYPES, kind_of, same_kind
 from tenfold.numpy.arguments import (
     Immediate,
@@ -227,10 +230,19 @@ def mean(
         return Immediate(np.mean)(a, axis, dtype, out=out, keepdims=keepdims, where=where)
     x = cast(as_array(a), dtype)
     if where is True:
+        if not x.size:
+            _warn_of_few(x, axis, 0, "Mean of empty slice.")
         return deliver_whole(statistics.mean(x, axis=axis, keepdims=keepdims), out)
     x = _inexact(x)
     total = reduce.sum(where_else(x, where, 0), axis=axis, keepdims=keepdims)
     return deliver_whole(cast(divide(total, _count(x, axis, keepdims, where)), x.dtype), out)
+
+
+def _warn_of_few(x: Array, axis: Axis, less: float, text: str) -> None:
+    """Warn, as NumPy does, of a mean of no elements, known by the shape."""
+    axes = normalize_axes(_scalar_axis(x, axis), x.ndim)
+    if product(x.shape[i] for i in axes) <= less:
+        warnings.warn(text, RuntimeWarning, stacklevel=user_stacklevel())
 
 
 def _is_rare(a: Any, dtype: Any) -> bool:
@@ -272,6 +284,8 @@ def var(
         function = Immediate(np.var)
         return function(a, axis, dtype, None, less, keepdims, out=out, where=where, **means)
     x = cast(as_array(a), dtype)
+    if where is True and (less > 0 or not x.size):
+        _warn_of_few(x, axis, less, "Degrees of freedom <= 0 for slice")
     if where is True and mean is None:
         return deliver_whole(statistics.var(x, axis=axis, correction=less, keepdims=keepdims), out)
     x = _inexact(x)
