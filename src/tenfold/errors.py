@@ -95,6 +95,14 @@ class IntegerError(ShapeError, TypeError):
     """A shape, an axis or a count that is not an int: a ShapeError that is a TypeError too."""
 
 
+class NumberError(ShapeError, TypeError):
+    """An array that is not a single number: a ShapeError that is a TypeError too."""
+
+
+class IndexShapeError(ShapeError, IndexError):
+    """Index arrays that do not broadcast: a ShapeError that is an IndexError too."""
+
+
 class MatrixError(ShapeError, np.linalg.LinAlgError):
     """A shape that is none of (square) matrices: a ShapeError that is NumPy's LinAlgError too."""
 

@@ -144,3 +144,68 @@ def test_bytes_of_a_saved_bfloat16_are_refused_with_the_view_that_names_them() -
     with pytest.raises(DTypeError, match=r"as in data\.view\(np\.uint8\)"):
         tn.asarray(np.zeros(2, "V3"))
     assert tn.asarray(np.zeros(2, "V3").view(np.uint8)).shape == (6,)
+
+
+REFUSED: dict[str, Callable[[Any], Any]] = {
+    "index arrays": lambda m: m.zeros((5, 5))[[0, 1], [0, 1, 2]],
+    "assigned index arrays": lambda m: m.zeros((5, 5)).__setitem__(([0, 1], [0, 1, 2]), 0),
+    "float": lambda m: float(m.zeros(3)),
+    "bool": lambda m: bool(m.zeros(3)),
+    "step of 0": lambda m: m.arange(0, 1, 0),
+    "length": lambda m: m.zeros(2.9),
+    "lengths": lambda m: m.full((2.5,), 1),
+    "reshape": lambda m: m.arange(3).reshape(3.0),
+    "order": lambda m: m.zeros(3, order="Q"),
+    "order of a copy": lambda m: m.zeros(3).copy("Q"),
+    "kind": lambda m: m.sort([1], kind="foo"),
+    "fields": lambda m: m.argsort([1], order="a"),
+    "outer": lambda m: m.linalg.outer(m.ones((2, 2)), m.ones(2)),
+    "position": lambda m: m.insert(m.array([1, 2]), [1.0], 9),
+    "shape of out": lambda m: m.concatenate(([1], [2]), out=m.zeros((1, 2))),
+    "out": lambda m: m.einsum("i->", m.ones(2), out="a"),
+    "layout": lambda m: m.require([1], None, ["C", "F"]),
+    "mode": lambda m: m.convolve([1], [1], "x"),
+    **{
+        f"{kind} of {number}": lambda m, kind=kind, number=number: m.zeros(3, kind).__setitem__(
+            slice(None), np.int64(number)
+        )
+        for kind, number in (("i1", 300), ("i2", -(2**20)))
+    },
+}
+
+
+@pytest.mark.parametrize("call", REFUSED.values(), ids=REFUSED)
+def test_errors_have_the_classes_of_numpys(call: Callable[[Any], Any]) -> None:
+    with pytest.raises((ArithmeticError, LookupError, TypeError, ValueError)) as expected:
+        call(np)
+    with pytest.raises(expected.type):
+        call(ours)
+
+
+ACCEPTED: dict[str, Callable[[Any, Any], Any]] = {
+    "tolerances": lambda m, x: m.isclose(x, x + 0.5, rtol=[0, 0, 0], atol=[1, 0, 1]),
+    "mode": lambda m, x: m.convolve(x[0], x[1], 2),
+    "bases": lambda m, x: m.logspace(1, 2, 3, base=m.array([2, 3]), axis=1),
+    "lengths": lambda m, x: m.fft.fftn(x, s=(2, None), axes=(0, 1)),
+    "ranks": lambda m, x: m.linalg.matrix_rank(m.stack([x, x]), rtol=[0.1, 0.2]),
+    "clip": lambda m, x: m.clip(x, 1, 3, out=m.zeros((2, 3), "i4"), casting="unsafe"),
+    "choose": lambda m, x: m.choose([0, 1, 0], list(x), out=m.zeros(3, "i4")),
+    "einsum": lambda m, x: m.einsum("ij->", x, out=m.zeros((), "i4"), casting="unsafe"),
+    "keys of flags": lambda m, x: [x.flags[key] for key in ("C", "CA", "FARRAY", "B", "X", "FNC")],
+    "foreign target": lambda m, x: m.add(x, x, out=np.zeros((2, 3), "longdouble")),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("call", ACCEPTED.values(), ids=ACCEPTED)
+def test_arguments_of_numpy_give_its_results(call: Callable[[Any, Any], Any]) -> None:
+    expected = call(np, VALUES)
+    np.testing.assert_allclose(np.asarray(call(ours, ours.array(VALUES))), expected, rtol=1e-12)
+
+
+def test_means_of_no_elements_warn_at_the_call() -> None:
+    with pytest.warns(RuntimeWarning, match="Mean of empty slice"):
+        ours.mean(ours.zeros((0, 3)), axis=0)
+    with pytest.warns(RuntimeWarning, match="Degrees of freedom"):
+        ours.var([1.0], ddof=1)
+    assert ours.zeros(3).flags == np.zeros(3).flags

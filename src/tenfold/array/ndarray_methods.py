@@ -328,6 +328,12 @@ class Flags(NamedTuple):
         """Whether rows or columns follow each other in memory."""
         return self.f_contiguous or self.c_contiguous
 
+    def __eq__(self, other: object) -> bool:
+        return builtins.all(getattr(other, x, None) == getattr(self, x) for x in self._fields)
+
+    def __hash__(self) -> int:
+        return tuple.__hash__(self)
+
     def __getitem__(self, key: Any) -> Any:
         name = FLAG_KEYS.get(key)
         if name is None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from tenfold.core.shape_rules import Shape, broadcast
 from tenfold.dtypes import compute_dtype
+from tenfold.errors import IndexShapeError, ShapeError
 
 
 def indexed_shape(
@@ -26,7 +27,11 @@ def indexed_shape(
 ) -> Shape:
     """Return the shape of the part that index arrays of these shapes take of an array."""
     remaining = tuple(length for axis, length in enumerate(x) if axis not in axes)
-    return (*remaining[:index_axis], *broadcast(*indices), *remaining[index_axis:])
+    try:
+        shape = broadcast(*indices)
+    except ShapeError as error:
+        raise IndexShapeError("", error.rule, remedy=error.remedy) from None
+    return (*remaining[:index_axis], *shape, *remaining[index_axis:])
 
 
 @dataclass(frozen=True, kw_only=True)

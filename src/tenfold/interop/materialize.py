@@ -20,7 +20,14 @@ from tenfold.core.cast_values import cast_values
 from tenfold.core.native_path import native_path
 from tenfold.core.trace_state import note_wait
 from tenfold.dtypes import BFLOAT16, DTYPES, kind_of
-from tenfold.errors import RunError, ShapeError, UnsupportedError, message, raise_if_failed
+from tenfold.errors import (
+    NumberError,
+    RunError,
+    ShapeError,
+    UnsupportedError,
+    message,
+    raise_if_failed,
+)
 from tenfold.runtime.reference import TRACED
 from tenfold.storage import dense, kinds
 
@@ -148,7 +155,8 @@ def scalar_of(array: Array, form: str) -> Any:
         rule = f"an array of shape {array.shape} is not a single number"
         if form == "index":  # bytes(x) and bytearray(x) go on with the buffer after a TypeError
             raise TypeError(message(form, rule, [array], hint))
-        raise ShapeError(form, rule, [array], hint)
+        kind = ShapeError if form == "bool" else NumberError
+        raise kind(form, rule, [array], hint)
     if form == "index" and kind_of(array.dtype) not in "iu":
         raise TypeError(message("index", f"{array.dtype} is not an integer", [array], "use int(x)"))
     if form in ("int", "float") and kind_of(array.dtype) == "c":

@@ -30,8 +30,10 @@ CLASSES_OF_NUMPYS = (
     np.exceptions.AxisError,
     np.linalg.LinAlgError,
     IndexError,
+    OverflowError,
     TypeError,
     ValueError,
+    ZeroDivisionError,
 )
 """The classes of NumPy's errors, each before its bases."""
 LIKE_FUNCTIONS = (np.empty_like, np.zeros_like, np.ones_like, np.full_like)

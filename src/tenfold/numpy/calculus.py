@@ -236,8 +236,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Array:
     return arithmetic.subtract(known.size, found)
 
 
-MODES: dict[Any, str] = {0: "valid", 1: "same", 2: "full", "v": "valid", "s": "same", "f": "full"}
-"""NumPy's other names of the modes of convolutions."""
+MODES: dict[Any, str] = {0: "valid", 1: "same", 2: "full"}
+"""NumPy's numbers of the modes of convolutions."""
 
 
 def convolve(a: Any, v: Any, mode: str = "full") -> Array:

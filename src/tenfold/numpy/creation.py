@@ -317,7 +317,8 @@ def logspace(
 ) -> Array:
     """Return `base` to the power of evenly spaced exponents."""
     if np.ndim(base):
-        return Immediate(np.logspace)(start, stop, num, endpoint, base, dtype, axis)
+        result: Array = Immediate(np.logspace)(start, stop, num, endpoint, base, dtype, axis)
+        return result
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     base = base if _is_number(base) else as_array(base)
     return cast(pow(as_array(base, exponents.dtype), exponents), dtype)

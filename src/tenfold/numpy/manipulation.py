@@ -24,7 +24,7 @@ from tenfold.numpy.arguments import (
     as_arrays,
     cast,
     check_casts,
-    deliver,
+    deliver_whole,
     export,
 )
 from tenfold.ops import gathering, joining, movement, reshaping, tile_repeat_roll
@@ -200,7 +200,7 @@ def concatenate(
     casting: str = "same_kind",
 ) -> Any:
     """Return arrays joined along an axis; `axis=None` joins their elements."""
-    return deliver(joining.concat(_cast_all(arrays, dtype, casting, out), axis), out)
+    return deliver_whole(joining.concat(_cast_all(arrays, dtype, casting, out), axis), out)
 
 
 concat = concatenate
@@ -215,7 +215,7 @@ def stack(
     casting: str = "same_kind",
 ) -> Any:
     """Return arrays of one shape joined along a new axis."""
-    return deliver(joining.stack(_cast_all(arrays, dtype, casting, out), axis), out)
+    return deliver_whole(joining.stack(_cast_all(arrays, dtype, casting, out), axis), out)
 
 
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Array:

@@ -25,6 +25,7 @@ from tenfold.numpy.arguments import (
     as_operand,
     as_operands,
     cast,
+    cast_for,
     deliver_whole,
     export,
     ordered,
@@ -59,6 +60,12 @@ def _along(a: Any, axis: int | None) -> tuple[Array, int]:
     return x, normalize_axis(axis, x.ndim)
 
 
+def _check_sort(kind: Any, order: Any) -> None:
+    """Refuse what NumPy refuses: an unknown algorithm, and fields, which no Array has."""
+    if kind is not None or order is not None:
+        np.sort([0], kind=kind, order=order)
+
+
 def sort(
     a: Any,
     axis: int | None = -1,
@@ -69,6 +76,7 @@ def sort(
     descending: bool | None = None,
 ) -> Array:
     """Return the elements in rising or descending order along an axis, NaN last."""
+    _check_sort(kind, order)
     x, along = _along(a, axis)
     if kind_of(x.dtype) == "c":
         positions = argsort(x, along, descending=descending)
@@ -86,6 +94,7 @@ def argsort(
     descending: bool | None = None,
 ) -> Array:
     """Return the indices that sort along an axis; equal elements keep their order."""
+    _check_sort(kind, order)
     x, along = _along(a, axis)
     if kind_of(x.dtype) == "c":
         z = export(x, "np.argsort")
@@ -226,7 +235,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
         return deliver_whole(gathering.take(stack(arrays[1:], 0), positions, axis=0)[0], out)
     chosen = gathering.take_along_axis(stack(arrays[1:], 0), positions, axis=0)
     chosen = reshaping.reshape(chosen, arrays[0].shape)
-    return deliver_whole(as_new(chosen), out)
+    return deliver_whole(cast_for(as_new(chosen), out, "unsafe"), out)
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:

@@ -13,6 +13,7 @@ from tenfold.core.gather_rules import GatherSource, ResultIndex, normalized_inde
 from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import along_next_axis, array, derived, operation
 from tenfold.core.scalar_ir import Body, Operand
+from tenfold.core.scatter_rules import indexed_shape
 from tenfold.core.shape_rules import Shape, broadcast, normalize_axis
 from tenfold.core.structure import Structure
 from tenfold.dtypes import kind_of
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
 def _gather_rule(types: tuple[Type, ...], axes: tuple[int, ...], index_axis: int) -> Inferred:
     type_, *indices = types
     _require_integers(indices)
-    index_shape = broadcast(*(index.shape for index in indices))
-    remaining = tuple(length for axis, length in enumerate(type_.shape) if axis not in axes)
-    shape = (*remaining[:index_axis], *index_shape, *remaining[index_axis:])
+    shape = indexed_shape(type_.shape, [index.shape for index in indices], axes, index_axis)
     return Inferred(((shape, type_.dtype),), tuple(type_.dtype for type_ in types))
 
 

@@ -8,11 +8,13 @@ Takes NumPy's positions and keywords, hands on Arrays of the operations of `tn.f
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from tenfold._native import Array
 from tenfold.core.op import Operation
+from tenfold.core.trace_state import user_stacklevel
 from tenfold.numpy.arguments import as_array, deliver
 from tenfold.ops import fft as transforms
 from tenfold.ops.fft import fftfreq, rfftfreq
@@ -27,12 +29,30 @@ def _form(operation: Operation[...]) -> Callable[..., Any]:
     """Return a transform that takes lists and `out=` too."""
 
     def transform(a: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        s = args[0] if args else kwargs.get("s")
+        if s is not None and name.endswith(("n", "2")):
+            axes = args[1] if len(args) > 1 else kwargs.get("axes", () if "2" in name else None)
+            kwargs.pop("s", None)
+            args = (_lengths(s, axes), *args[1:])
         result: Array = operation(as_array(a), *args, **kwargs)
         return deliver(result, out)
 
-    transform.__name__ = transform.__qualname__ = operation.name
+    name = transform.__name__ = transform.__qualname__ = operation.name
     transform.__doc__ = operation.doc
     return transform
+
+
+def _lengths(s: Any, axes: Any) -> list[int]:
+    """Return lengths, -1 for None; warn of what NumPy is about to refuse."""
+    lengths = [-1 if length is None else length for length in s]
+    texts = {
+        "`axes` should not be `None` if `s` is not `None`": axes is None,
+        "passing an array containing `None` values to `s` is deprecated; use -1": None in s,
+    }
+    for text, holds in texts.items():
+        if holds:
+            warnings.warn(text, DeprecationWarning, stacklevel=user_stacklevel())
+    return lengths
 
 
 fft = _form(transforms.fft)

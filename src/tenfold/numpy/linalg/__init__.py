@@ -19,7 +19,15 @@ from tenfold import _native
 from tenfold._native import Array
 from tenfold.dtypes import COMPLEX128, FLOAT64, HALF_DTYPES, kind_of
 from tenfold.errors import ShapeError
-from tenfold.numpy.arguments import Immediate, as_array, as_arrays, cast, deliver, may_wait
+from tenfold.numpy.arguments import (
+    Immediate,
+    as_array,
+    as_arrays,
+    as_operand,
+    cast,
+    deliver,
+    may_wait,
+)
 from tenfold.numpy.elementwise import matmul, vecdot
 from tenfold.numpy.linalg.factoring import (
     at_call,
@@ -176,7 +184,7 @@ def matrix_rank(
     if tol is not None or x.ndim < 2:
         result: Array = Immediate(np.linalg.matrix_rank)(x, tol, hermitian)
         return result
-    return at_call(svd_eig.matrix_rank(x, rtol=rtol), x)
+    return at_call(svd_eig.matrix_rank(x, rtol=None if rtol is None else as_operand(rtol)), x)
 
 
 def cond(x: Any, p: Any = None) -> Array:
