@@ -18,6 +18,7 @@ from tenfold.errors import (
     DeviceError,
     DTypeError,
     ForeignDTypeError,
+    NumberError,
     RunError,
     ShapeError,
     UnsupportedError,
@@ -570,7 +571,7 @@ def a_function_of_math_in_an_element_rule() -> None:
     rooted_by_math(tn.zeros(3))
 
 
-@wrong(ShapeError, "float: an array of shape (3,) is not a single number")
+@wrong(NumberError, "float: an array of shape (3,) is not a single number")
 def a_function_of_math_of_an_array() -> None:
     math.sin(tn.zeros(3))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 import tenfold as tn
-from tenfold.errors import AxisError, DTypeError, ShapeError
+from tenfold.errors import AxisError, DTypeError, IndexShapeError, ShapeError
 
 from .error_table import wrong, wrong_values
 
@@ -131,7 +131,7 @@ def a_list_of_positions_out_of_bounds() -> None:
 
 
 @wrong(
-    ShapeError,
+    IndexShapeError,
     "getitem: shapes (2,) and (3,) do not broadcast: lengths 2 and 3 meet on axis -1",
 )
 def index_arrays_that_do_not_broadcast() -> None:

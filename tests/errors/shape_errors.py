@@ -6,7 +6,7 @@ Table.
 from __future__ import annotations
 
 import tenfold as tn
-from tenfold.errors import AxisError, IntegerError, MatrixError, ShapeError
+from tenfold.errors import AxisError, IntegerError, MatrixError, NumberError, ShapeError
 
 from .error_table import wrong
 
@@ -627,7 +627,7 @@ def a_not_of_several_elements() -> bool:
 
 
 @wrong(
-    ShapeError,
+    NumberError,
     "float: an array of shape (2,) is not a single number",
 )
 def a_float_of_several_elements() -> None:

@@ -256,7 +256,6 @@ def _schur_reference(x: np.ndarray, output: str) -> tuple[np.ndarray, ...]:
 
 
 @matrix_operation(
-    bind_depends_on="types",
     rule=_schur_rule,
     reference=_schur_reference,
     can_fail=True,
