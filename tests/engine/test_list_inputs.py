@@ -140,6 +140,8 @@ def spread(values: np.ndarray) -> np.ndarray:
 
 OPERANDS: dict[str, Callable[[np.ndarray], list[Any]]] = {
     "outer": lambda a: [a[0], a[0]],
+    "cho_solve": lambda a: [(a, True), a[0]],
+    "lu_solve": lambda a: [(a, np.arange(3)), a],
     "multi_dot": lambda a: [[a, a, a]],
     "solve_banded": lambda a: [(1, 1), a, a[0]],
     "solve_triangular": lambda a: [a, a],
@@ -157,7 +159,12 @@ def test_operations_of_linalg_are_operators(engine: tn.Engine, name: str) -> Non
     second = {"cross", "lstsq", "matmul", "outer", "solve", "tensordot", "triangular_solve"}
     inputs = [a, a] if name in second | {"vecdot"} else [a, 2] if name == "matrix_power" else [a]
     inputs = OPERANDS[name](a) if name in OPERANDS else inputs
-    plain = name in ("multi_dot", "solve_banded")  # what comes first is no array
+    plain = name in (
+        "cho_solve",
+        "lu_solve",
+        "multi_dot",
+        "solve_banded",
+    )  # what comes first is no array
     operands = inputs if plain else [tn.asarray(inputs[0]), *inputs[1:]]
     expected = getattr(tn.linalg, name)(*operands)
     found = engine.push(operation, *inputs).get()

@@ -29,7 +29,6 @@ from tenfold.ops.gathering import take_along_axis
 from tenfold.ops.joining import concat
 from tenfold.ops.linalg import (
     NOT_FINITE,
-    SQUARE_SAMPLES,
     adjoint,
     check_rhs,
     cholesky,
@@ -262,7 +261,7 @@ def _schur_reference(x: np.ndarray, output: str) -> tuple[np.ndarray, ...]:
     remedy=NOT_FINITE,
     multiply_adds=lambda types, _: product(types[0].shape) * types[0].shape[-1] * 25 // 2,
     result_type=SchurResult,
-    samples=SQUARE_SAMPLES,
+    samples=(),
 )
 def schur(a: Array, /, output: str = "real") -> BoundCall:
     """Schur form of square matrices, a = Z @ T @ conj(Z).T: (..., n, n), floating dtypes.
