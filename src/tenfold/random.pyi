@@ -99,7 +99,7 @@ def multinomial(key: int | Array, draw: int | Array, /, n: int | Array, pvals: A
 def multivariate_hypergeometric(key: int | Array, draw: int | Array, /, colors: Any, nsample: int | Array, size: int | tuple[int, ...] | None = ..., *, stream: int = ...) -> Array:
     """Return how many of each color are among `nsample` of `colors` (k,) without replacement."""
 
-def poisson(key: int | Array, draw: int | Array, /, lam: float | Array | Sequence[float], size: int | tuple[int, ...] | None = ..., *, stream: int = ...) -> Array:
+def poisson(key: int | Array, draw: int | Array, /, lam: float | Array | Sequence[float] = ..., size: int | tuple[int, ...] | None = ..., *, stream: int = ...) -> Array:
     """Return numbers of the Poisson distribution of mean `lam`, int64 (inversion, PTRS from 10 on)."""
 
 def standard_gamma(key: int | Array, draw: int | Array, /, shape: float | Array | Sequence[float], size: int | tuple[int, ...] | None = ..., *, stream: int = ...) -> Array:

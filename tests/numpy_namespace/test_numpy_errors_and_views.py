@@ -191,6 +191,7 @@ ACCEPTED: dict[str, Callable[[Any, Any], Any]] = {
     "clip": lambda m, x: m.clip(x, 1, 3, out=m.zeros((2, 3), "i4"), casting="unsafe"),
     "choose": lambda m, x: m.choose([0, 1, 0], list(x), out=m.zeros(3, "i4")),
     "einsum": lambda m, x: m.einsum("ij->", x, out=m.zeros((), "i4"), casting="unsafe"),
+    "strides": lambda m, x: m.lib.stride_tricks.as_strided(x, (2, 2, 2), (24, 8, 8)),
     "keys of flags": lambda m, x: [x.flags[key] for key in ("C", "CA", "FARRAY", "B", "X", "FNC")],
     "foreign target": lambda m, x: m.add(x, x, out=np.zeros((2, 3), "longdouble")),
 }

@@ -76,8 +76,8 @@ def sort(
     descending: bool | None = None,
 ) -> Array:
     """Return the elements in rising or descending order along an axis, NaN last."""
-    _check_sort(kind, order)
     x, along = _along(a, axis)
+    _check_sort(kind, order)
     if kind_of(x.dtype) == "c":
         positions = argsort(x, along, descending=descending)
         return gathering.take_along_axis(x, positions, axis=along)
@@ -94,8 +94,8 @@ def argsort(
     descending: bool | None = None,
 ) -> Array:
     """Return the indices that sort along an axis; equal elements keep their order."""
-    _check_sort(kind, order)
     x, along = _along(a, axis)
+    _check_sort(kind, order)
     if kind_of(x.dtype) == "c":
         z = export(x, "np.argsort")
         missing = np.isnan(z.imag) + 2 * np.isnan(z.real)  # NaN comes last in both orders
