@@ -104,10 +104,11 @@ def einsum(
     """Return the sum of products that the subscripts write."""
     subscripts, *arrays = operands
     if not isinstance(subscripts, str):
-        return Immediate(np.einsum)(*operands, out=out, dtype=dtype, **options)
-    factors = [cast(x, dtype) for x in as_arrays(arrays)]
-    check_order(options.get("order"))
-    result = summation.einsum(subscripts, *factors)
+        result = Immediate(np.einsum)(*operands, dtype=dtype, **options)
+    else:
+        check_order(options.get("order"))
+        factors = [cast(x, dtype) for x in as_arrays(arrays)]
+        result = summation.einsum(subscripts, *factors)
     return deliver(cast_for(result, out, options.get("casting")), out)
 
 
