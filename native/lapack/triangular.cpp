@@ -4,8 +4,8 @@
 namespace tenfold::lapack {
 namespace {
 
-// Which triangle is read; Python has the same numbers.
-enum class Triangle : int64_t { lower, upper, either };
+// Which triangle is read, as a Structure of Python; of `triangular` the values tell.
+enum class Triangle : int64_t { lower = 1, upper = 2, triangular = 4 };
 
 struct TriangularSizes {
     StackedMatrix matrix;
@@ -31,7 +31,7 @@ int64_t triangular(const TriangularSizes& s, void** buffers, void* scratch, Matr
         T* x = sides.copy_in(i);
         const bool is_upper =
             s.triangle == Triangle::upper ||
-            (s.triangle == Triangle::either && is_upper_triangle(matrix, s.matrix.layout, n));
+            (s.triangle == Triangle::triangular && is_upper_triangle(matrix, s.matrix.layout, n));
         if (!substitute.tests_diagonal() && !s.unit_diagonal &&
             !has_nonzero_diagonal(triangle, n, s.leading))
             return false;

@@ -14,9 +14,9 @@ from tenfold.codegen.llvm.module_emitter import render
 from tenfold.codegen.llvm.verify_alignment import verify_alignment
 from tenfold.core.graph import Graph
 from tenfold.core.op import Contraction
+from tenfold.core.structure import Half
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT64
 from tenfold.errors import VerifyError
-from tenfold.schedule.product_choice import HALF_NOTES
 from tenfold.schedule.product_forms import ProductOperand, ScaledProduct
 from tenfold.schedule.schedule import schedule_graph
 from tenfold.schedule.target import target_of
@@ -47,7 +47,7 @@ def test_alignment_of_scratch_memory_of_products_is_proved(dtype: np.dtype, widt
 
 def test_alignment_of_half_products_is_proved() -> None:
     x = ProductOperand((100, 100), (800, 8), FLOAT64)
-    for half in HALF_NOTES:
+    for half in Half:
         step = scaled_step(x, x, ScaledProduct(half=half), width=32)
         assert verify_alignment(step.text) > 0
 

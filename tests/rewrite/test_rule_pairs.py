@@ -16,6 +16,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph, type_text
+from tenfold.core.structure import Half
 from tenfold.dtypes import kind_of
 from tenfold.ops import assume, factors
 from tenfold.ops.gemm import gemm
@@ -117,6 +118,7 @@ FUNCTIONS = {name: getattr(tn, name) for name in tn.__all__ if not name.startswi
     "number": number,
     "factors": factors.factors,
     "gemm": gemm,
+    "Half": Half,
     "syrk": syrk,
     "trmm": trmm,
     "solved": factors.solve_factored,

@@ -11,6 +11,7 @@ from tests.runtime.test_accumulated_products import FORMS, assert_near, matrix
 
 import tenfold as tn
 from product_launch import scaled_step
+from tenfold.core.structure import HALF_OF, Half, Structure
 from tenfold.dtypes import FLOAT64
 from tenfold.ops.syrk import half_of_forms, resolve_triangle, syrk, trmm
 from tenfold.schedule.product_forms import ProductOperand, ScaledProduct
@@ -40,7 +41,7 @@ def test_matrix_times_its_own_transpose_is_exactly_symmetric(cpu: str, dtype: st
             found = np.asarray(syrk(tn.asarray(x), 2.5, forms=form, sign=-1))
             bound = 2.5 * (abs(first) @ abs(second))
             assert_near(found, (-2.5 * (first @ second)).astype(kind), bound, columns)
-            mirror = found.T if half_of_forms(form) == "symmetric" else found.conj().T
+            mirror = found.T if half_of_forms(form) is Half.SYMMETRIC else found.conj().T
             assert np.array_equal(found, mirror)
 
 
@@ -55,15 +56,15 @@ def test_elements_beside_the_triangle_are_not_used(
     kind = np.dtype(dtype)
     forms = forms_of(kind)
     with tn.options(cpu=cpu):
-        for other, side in enumerate(("lower", "upper")):
+        for other, side in enumerate((Structure.LOWER, Structure.UPPER)):
             form = forms[(5 * number + 2 * place + other) % len(forms)]
             check_triangle(*TRIANGLES[number], place, side, form, kind)
 
 
 def check_triangle(
-    order: int, lines: int, place: int, side: str, form: str, dtype: np.dtype
+    order: int, lines: int, place: int, side: Structure, form: str, dtype: np.dtype
 ) -> None:
-    keep = np.tril if side == "lower" else np.triu
+    keep = np.tril if side == Structure.LOWER else np.triu
     triangle = matrix(order, order, dtype, 1)
     holey = triangle.copy()
     outside = keep(np.ones((order, order))) == 0
@@ -79,7 +80,7 @@ def check_triangle(
     plain[place] = kept
     first, second = (FORMS[each](x) for each, x in zip(form, plain, strict=True))
     third = matrix(len(first), second.shape[1], dtype, 3)
-    half = f"{('first', 'second')[place]} {side}"
+    half = HALF_OF[side, place]
     arrays = [tn.asarray(x) for x in given]
     found = np.asarray(trmm(*arrays, half=half, forms=form))
     bound = abs(first) @ abs(second)
@@ -97,13 +98,15 @@ def check_triangle(
         assert_near(found, (first @ second).ravel(), bound.ravel(), order)
 
 
-@pytest.mark.parametrize("half", ["symmetric", "first lower", "first upper", "second upper"])
-def test_number_of_threads_changes_no_bit(half: str) -> None:
+@pytest.mark.parametrize(
+    "half", [Half.SYMMETRIC, Half.FIRST_LOWER, Half.FIRST_UPPER, Half.SECOND_UPPER], ids=str
+)
+def test_number_of_threads_changes_no_bit(half: Half) -> None:
     x, y = (tn.asarray(matrix(401, 401, np.dtype("complex64"), seed)) for seed in (1, 2))
     found = []
     for threads in (1, 2, 7):
         with tn.options(threads=threads):
-            made = syrk(x, forms="NC") if half == "symmetric" else trmm(x, y, half=half)
+            made = syrk(x, forms="NC") if half is Half.SYMMETRIC else trmm(x, y, half=half)
             found.append(np.asarray(made))
     assert np.array_equal(found[0], found[1])
     assert np.array_equal(found[0], found[2])
@@ -115,25 +118,23 @@ def test_operands_may_have_any_strides(step: Any) -> None:
     x, plain = tn.asarray(whole)[step], whole[step]
     np.testing.assert_allclose(np.asarray(syrk(x)), plain @ plain.T, rtol=1e-12, atol=1e-11)
     square = tn.asarray(whole)[step][:80, :80]
-    found = np.asarray(trmm(square, x[:80], half="first upper"))
+    found = np.asarray(trmm(square, x[:80], half=Half.FIRST_UPPER))
     wanted = np.triu(plain[:80, :80]) @ plain[:80]
     np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-11)
 
 
 def test_side_that_only_the_values_tell_is_found() -> None:
     x, y = matrix(70, 70, np.dtype("float64"), 1), matrix(70, 30, np.dtype("float64"), 2)
-    sparse = np.eye(70)
+    half, sparse = Half.FIRST_TRIANGULAR, np.eye(70)
     sparse[50, 3] = 2
     for given in (np.tril(x), np.triu(x), np.eye(70), sparse, sparse.T, x):
         for form in "NT":
             array = tn.asarray(given)
-            found = np.asarray(trmm(array, tn.asarray(y), half="first either", forms=form + "N"))
+            found = np.asarray(trmm(array, tn.asarray(y), half=half, forms=form + "N"))
             wanted = (given if form == "N" else given.T) @ y
             np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-11)
-    sides = [
-        resolve_triangle("first either", [each]) for each in (np.tril(x), np.triu(x), sparse.T, x)
-    ]
-    assert sides == ["first lower", "first upper", "first upper", ""]
+    found = [resolve_triangle(half, [each]) for each in (np.tril(x), np.triu(x), sparse.T, x)]
+    assert found == [Half.FIRST_LOWER, Half.FIRST_UPPER, Half.FIRST_UPPER, Half.NONE]
 
 
 @pytest.mark.parametrize("threads", [1, 7])
@@ -153,7 +154,7 @@ def test_halves_are_packet_code_and_count_half() -> None:
     x = ProductOperand((512, 256), (2048, 8), FLOAT64)
     for width in (16, 32, 64):
         y = x._replace(shape=(256, 512), strides=(8, 2048))
-        step = scaled_step(x, y, ScaledProduct(half="symmetric"), width=width)
+        step = scaled_step(x, y, ScaledProduct(half=Half.SYMMETRIC), width=width)
         assert step.kind == "packet code"
         assert step.multiply_adds == 512 * 513 // 2 * 256
         assert "of a symmetric result the lower half" in str(step)

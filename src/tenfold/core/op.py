@@ -30,7 +30,7 @@ from tenfold.core.public_signature import with_public_types
 from tenfold.core.scalar_ir import Body, Element, Operand
 from tenfold.core.scatter_rules import ScatterRule
 from tenfold.core.shape_rules import Shape
-from tenfold.core.structure import Structure, keeps_zero
+from tenfold.core.structure import Half, Structure, keeps_zero
 from tenfold.deprecation import warn_renamed
 from tenfold.errors import ExplainedError, message
 
@@ -143,8 +143,8 @@ class Epilogue(NamedTuple):
     sign: int = 1
     scales: int = 0
     added: int = 0
-    half: str = ""
-    """The triangle of the product or of an operand that suffices (`ops/syrk.py`)."""
+    half: Half = Half.NONE
+    """The half of the product or of an operand that suffices (`ops/syrk.py`)."""
     conjugated: tuple[int, ...] = ()
     """The positions of the scales that are conjugated."""
 

@@ -16,7 +16,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import IntFlag
+from enum import Enum, IntFlag
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,6 +76,8 @@ _WORDS = (
     (Structure.ORTHOGONAL, "orthogonal"),
     (Structure.SELECTION, "selection"),
 )
+OF_WORD = {word: fact for fact, word in _WORDS}
+"""The facts of the words that params have for them."""
 
 
 def closed(structure: Structure, *, is_complex: bool) -> Structure:
@@ -104,6 +106,56 @@ def transposed_structure(structure: Structure) -> Structure:
     if Structure.SELECTION | Structure.ORTHOGONAL in structure:
         kept |= Structure.SELECTION
     return kept | sides
+
+
+class Half(Enum):
+    """The half that suffices: of a product's symmetric result, or of a triangular operand, in its
+    form. Its value: the structure, TRIANGULAR where only the elements tell the side, and the
+    position of the operand.
+
+    >>> Half.FIRST_LOWER, bool(Half.NONE)
+    ('first lower', False)
+    """
+
+    NONE = Structure.GENERAL, -1
+    SYMMETRIC = Structure.SYMMETRIC, -1
+    HERMITIAN = Structure.HERMITIAN, -1
+    FIRST_LOWER = Structure.LOWER, 0
+    FIRST_UPPER = Structure.UPPER, 0
+    FIRST_TRIANGULAR = Structure.TRIANGULAR, 0
+    SECOND_LOWER = Structure.LOWER, 1
+    SECOND_UPPER = Structure.UPPER, 1
+    SECOND_TRIANGULAR = Structure.TRIANGULAR, 1
+
+    def __init__(self, side: Structure, operand: int) -> None:
+        self.side, self.operand = side, operand
+        self.is_result = bool(side & SYMMETRIES)
+
+    def __bool__(self) -> bool:
+        return self is not Half.NONE
+
+    def __str__(self) -> str:
+        return self.name.lower().replace("_", " ") if self else ""
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+    @property
+    def transposed(self) -> Half:
+        """The half of the transposed product, whose operands change places."""
+        return HALF_OF[transposed_structure(self.side), 1 - self.operand]
+
+    @property
+    def note(self) -> str:
+        """The description for `explain`."""
+        if not self.is_result:
+            return f"of x{self.operand + 1} the {self.side.word} triangle"
+        if self is Half.SYMMETRIC:
+            return "of a symmetric result the lower half, copied to the upper one"
+        return "of a Hermitian result the lower half, conjugated to the upper one"
+
+
+HALF_OF = {(half.side, half.operand): half for half in Half}
 
 
 def of_shape(structure: Structure, shape: tuple[int, ...]) -> Structure:

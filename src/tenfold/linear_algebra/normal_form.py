@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from tenfold.core.op import Epilogue, Op
+from tenfold.core.structure import Structure
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, kind_of
 from tenfold.linear_algebra.matrix_polynomial import (
     ONE,
@@ -332,7 +333,7 @@ class _NormalFormReader:
 def trmm_triangle(term: NodeView) -> Triangle | None:
     """Return the triangle of a triangular matrix for a trmm; None for other matrices."""
     triangle = triangle_of(term)
-    return None if triangle is None or triangle.side == "diagonal" else triangle
+    return None if triangle is None or triangle.side == Structure.DIAGONAL else triangle
 
 
 def untransposed(term: NodeView) -> NodeView:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from tenfold.core.index_map import operand_slice, picks_of, slice_of, split_new_axes
 from tenfold.core.pattern import pattern, variables
 from tenfold.core.shape_rules import Shape, broadcast, whole_axes
+from tenfold.core.structure import Structure
 from tenfold.dtypes import HALF_DTYPES, kind_of
 from tenfold.linear_algebra.normal_form import BLAS_PRODUCTS, epilogue_of
 from tenfold.linear_algebra.polynomial_lowering import scaled
@@ -25,7 +26,7 @@ from tenfold.ops.contract import matmul, tensordot
 from tenfold.ops.diagonal_tril_triu import tril, triu
 from tenfold.ops.gathering import gather
 from tenfold.ops.reduce import sum as sum_over
-from tenfold.ops.syrk import triangular_operand, trmm
+from tenfold.ops.syrk import trmm
 from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.diagonals import diagonal_location, operand_diagonal
@@ -49,9 +50,9 @@ def _factors(match: Match) -> tuple[NodeView, NodeView]:
     forms = product.params[:2]
     factors = [apply_form(match, first, forms[0]), apply_form(match, second, forms[1])]
     if product.op is trmm:  # the other triangle need not be 0
-        triangular, side = triangular_operand(epilogue_of(product).half)
-        if side != "either":
-            op = tril if side == "lower" else triu
+        side, triangular = epilogue_of(product).half.value
+        if side != Structure.TRIANGULAR:
+            op = tril if side == Structure.LOWER else triu
             factors[triangular] = match.make(op, factors[triangular], params=(0,))
     return factors[0], factors[1]
 

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tenfold.core.op import Op
+from tenfold.core.structure import HALF_OF, Half, transposed_structure
 from tenfold.linear_algebra.chain_order import (
     GENERAL,
     Tree,
@@ -39,11 +40,8 @@ from tenfold.ops.contract import matmul
 from tenfold.ops.gemm import CONJUGATED, TRANSPOSED, gemm
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.syrk import (
-    OPPOSITE_TRIANGLE,
-    SYMMETRIC_RESULTS,
     half_of_forms,
     syrk,
-    triangular_operand,
     trmm,
 )
 from tenfold.rewrite.node_view import NodeView
@@ -115,11 +113,11 @@ def scaled(match: Match, term: NodeView, scalars: Iterable[tuple[NodeView, bool]
     return term
 
 
-def _product_op(half: str) -> Op[...]:
-    """Return the operation of a product for a half: gemm for "", syrk or trmm."""
+def _product_op(half: Half) -> Op[...]:
+    """Return the operation of a product for a half: gemm for none, syrk or trmm."""
     if not half:
         return gemm
-    return syrk if half in SYMMETRIC_RESULTS else trmm
+    return syrk if half.is_result else trmm
 
 
 def _extent(tree: Tree) -> tuple[int, int]:
@@ -229,24 +227,24 @@ class _NodeBuilder:
             return self.gemm(left, right, ONE, None)
         return self.match.make(matmul, self.materialize(left), self.materialize(right))
 
-    def half(self, left: _Operand, right: _Operand) -> str:
-        """Return the half for a syrk or trmm; "" for a gemm."""
+    def half(self, left: _Operand, right: _Operand) -> Half:
+        """Return the half for a syrk or trmm; none for a gemm."""
         if not self.use_structure or max(len(left.term.shape), len(right.term.shape)) > 2:
-            return ""
+            return Half.NONE
         rows, inner = left.lengths
         columns = right.lengths[1]
         if left.term == right.term and syrk_pays_off(rows, inner):
             return half_of_forms(left.form + right.form)
-        for operand, position, lines in ((left, "first", columns), (right, "second", rows)):
+        for operand, position, lines in ((left, 0, columns), (right, 1, rows)):
             order, other_length = operand.lengths
             if order == other_length and trmm_pays_off(order, lines):
                 triangle = trmm_triangle(operand.term)
                 if triangle is not None:
                     side = triangle.side
                     if operand.form in TRANSPOSED:
-                        side = OPPOSITE_TRIANGLE[side]
-                    return f"{position} {side}"
-        return ""
+                        side = transposed_structure(side)
+                    return HALF_OF[side, position]
+        return Half.NONE
 
     def gemm(
         self, left: _Operand, right: _Operand, coefficient: Coefficient, addend: _Addend | None
@@ -255,10 +253,9 @@ class _NodeBuilder:
         half, scalars = self.half(left, right), list(coefficient.scalars)
         factors, op = [left.term, right.term], _product_op(half)
         if op is trmm:
-            position, _ = triangular_operand(half)
-            triangle = trmm_triangle(factors[position])
+            triangle = trmm_triangle(factors[half.operand])
             assert triangle is not None, "half() found it"
-            factors[position] = triangle.matrix
+            factors[half.operand] = triangle.matrix
         operands: list[NodeView | Scalar] = [*factors, *scalars]
         addend_sign = 0
         if addend is not None:
@@ -277,9 +274,9 @@ class _NodeBuilder:
     ) -> _Addend | None:
         """Build a matrix times its own transpose or adjoint; None for other products."""
         half = self.half(left, right)
-        if half not in SYMMETRIC_RESULTS:
+        if not half.is_result:
             return None
-        if half == "hermitian" and any(form for _, form in coefficient.scalars):
+        if half is Half.HERMITIAN and any(form for _, form in coefficient.scalars):
             return _Addend(self.gemm(left, right, ONE, None), coefficient)
         return _Addend(self.gemm(left, right, coefficient, None))
 

@@ -28,6 +28,7 @@ from tenfold.linear_algebra.structure_inference import (
     TRANSPOSED_FORM,
     apply_form,
     factorization_method,
+    is_matrix_transpose,
     is_positive_definite,
     original_operand,
     strip_transposes,
@@ -222,7 +223,7 @@ def _structured_solve(match: Match) -> NodeView | None:
     matrix, right_side = match["x"], match["y"]
     triangle = visible_triangle(match, matrix)
     if triangle is not None:
-        params = (triangle.side, triangle.unit_diagonal)
+        params = (triangle.side.word, triangle.unit_diagonal)
         solution = match.make(triangular_solve, triangle.matrix, right_side, params=params)
         return _if_root_type(match, solution)
     inner, form, _ = strip_transposes(matrix)
@@ -246,7 +247,7 @@ def _structured_inverse(match: Match) -> NodeView | None:
         return None  # the products become substitutions
     order = root.shape[-1]
     identity = match.make(eye, params=(order, order, 0, root.dtype, root.type.device))
-    params = (triangle.side, triangle.unit_diagonal)
+    params = (triangle.side.word, triangle.unit_diagonal)
     return _if_root_type(
         match, match.make(triangular_solve, triangle.matrix, identity, params=params)
     )
@@ -279,18 +280,10 @@ def _is_shared(matrix: NodeView) -> bool:
     return next(islice(_factoring_operations(matrix), 1, None), None) is not None
 
 
-_SUITABLE_METHODS = {
-    "gauss": ("gauss", "cholesky"),
-    "cholesky": ("cholesky",),
-    "symmetric": ("symmetric", "cholesky"),
-}
-"""The methods whose factors serve a request for a method."""
-
-
 def _get_or_make_factors(match: Match, matrix: NodeView, method: str) -> NodeView:
-    """Return existing factors of a matrix, or new ones."""
+    """Return existing factors of a matrix, or new ones; Cholesky's serve for every method."""
     for reader in readers(matrix):
-        if reader.op is factors and reader.params[0] in _SUITABLE_METHODS[method]:
+        if reader.op is factors and reader.params[0] in (method, "cholesky"):
             return reader
     return match.make(factors, matrix, params=(method,))
 
@@ -393,9 +386,7 @@ def _cholesky_factors(match: Match) -> NodeView | None:
 def _symmetric_transposed(match: Match) -> NodeView | None:
     """The transpose of a matrix that is assumed symmetric is the matrix."""
     term, (axes,) = match["x"], match.root.params
-    row_axis = len(axes) - 2
-    is_own_transpose = Structure.SYMMETRIC in term.structure
-    return term if is_own_transpose and axes == (*range(row_axis), row_axis + 1, row_axis) else None
+    return term if Structure.SYMMETRIC in term.structure and is_matrix_transpose(axes) else None
 
 
 def _diagonal_division(match: Match) -> NodeView | None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from tenfold._native import Node
 from tenfold.core.op import Op
-from tenfold.core.structure import IDENTITY, Structure
+from tenfold.core.structure import IDENTITY, Structure, transposed_structure
 from tenfold.dtypes import kind_of
 from tenfold.ops.arithmetic import add, divide, multiply
 from tenfold.ops.complex import conj
@@ -93,8 +93,8 @@ class Triangle(NamedTuple):
     """A triangular matrix, stored in one side of `matrix`, whose other side need not be 0."""
 
     matrix: NodeView
-    side: str
-    """As of `linalg.triangular_solve`: "lower", "upper", "either", "diagonal"."""
+    side: Structure
+    """LOWER, UPPER or DIAGONAL; TRIANGULAR where only the values tell it."""
     unit_diagonal: bool = False
 
 
@@ -102,24 +102,14 @@ def triangle_of(term: NodeView) -> Triangle | None:
     """Return the triangle of a square matrix; None if none is visible."""
     if not term.has_structure:
         return None
-    structure = term.structure
-    side = next((side for fact, side in _SIDES if fact in structure), None)
-    if side is None:
+    side = term.structure & Structure.DIAGONAL or term.structure & Structure.TRIANGULAR
+    if not side:
         return None
-    unread = tril if side == "lower" else triu
-    is_half = side in ("lower", "upper") and term.op is unread and term.params == (0,)
-    return Triangle(term.inputs[0] if is_half else term, side, Structure.UNIT in structure)
+    is_half = side in _UNREAD and term.op is _UNREAD[side] and term.params == (0,)
+    return Triangle(term.inputs[0] if is_half else term, side, Structure.UNIT in term.structure)
 
 
-_SIDES = (
-    (Structure.DIAGONAL, "diagonal"),
-    (Structure.LOWER, "lower"),
-    (Structure.UPPER, "upper"),
-    (Structure.TRIANGULAR, "either"),
-)
-
-
-_TRANSPOSED_SIDE = {"lower": "upper", "upper": "lower", "either": "either", "diagonal": "diagonal"}
+_UNREAD = {Structure.LOWER: tril, Structure.UPPER: triu}
 
 
 def visible_triangle(match: Match, term: NodeView) -> Triangle | None:
@@ -128,7 +118,7 @@ def visible_triangle(match: Match, term: NodeView) -> Triangle | None:
     triangle = triangle_of(matrix)
     if triangle is None or form == "N":
         return triangle
-    side = _TRANSPOSED_SIDE[triangle.side] if form in "TC" else triangle.side
+    side = transposed_structure(triangle.side) if form in "TC" else triangle.side
     return Triangle(apply_form(match, triangle.matrix, form), side, triangle.unit_diagonal)
 
 

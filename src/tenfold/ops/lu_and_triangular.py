@@ -15,7 +15,7 @@ from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, elementwise, operation
 from tenfold.core.scalar_ir import Body, ComplexElement, Element
 from tenfold.core.shape_rules import product
-from tenfold.core.structure import Structure
+from tenfold.core.structure import OF_WORD, Structure
 from tenfold.ops.complex_parts import quotient, real_or_complex
 from tenfold.ops.create import zeros_like
 from tenfold.ops.diagonal_tril_triu import tril, triu
@@ -43,15 +43,11 @@ class LUResult(NamedTuple):
     U: Array
 
 
-TRIANGLE_NAMES = ("lower", "upper", "either", "diagonal")
-"""Which part of a matrix holds it; of "either" the computation finds the one that is not 0."""
-
-
-def common_triangle(x: np.ndarray) -> str:
-    """Return the side that holds all matrices of a stack; "mixed" if neither does."""
+def common_triangle(x: np.ndarray) -> Structure:
+    """Return the triangle that holds all matrices of a stack; GENERAL if neither does."""
     if not np.triu(x, 1).any():
-        return "lower"
-    return "mixed" if np.tril(x, -1).any() else "upper"
+        return Structure.LOWER
+    return Structure.GENERAL if np.tril(x, -1).any() else Structure.UPPER
 
 
 def _triangular_solve_reference(
@@ -71,11 +67,12 @@ def _triangular_solve_reference(
         if side == "diagonal":
             solutions[at] /= np.diagonal(stacked[at])[:, None]
             continue
-        lower = side == "lower" or (side == "either" and common_triangle(stacked[at]) == "lower")
+        known = OF_WORD[side]
+        triangle = common_triangle(stacked[at]) if known == Structure.TRIANGULAR else known
         solutions[at] = linalg.solve_triangular(
             stacked[at],
             solutions[at],
-            lower=lower,
+            lower=triangle == Structure.LOWER,
             unit_diagonal=unit_diagonal,
             check_finite=False,
         )

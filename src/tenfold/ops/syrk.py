@@ -2,18 +2,18 @@
 
 BLAS defines them (Dongarra, Du Croz, Hammarling, Duff: "A set of level 3 basic linear algebra
 subprograms", ACM TOMS 16, 1990), but that the result of syrk is whole. Rules make them
-(`linear_algebra/polynomial_lowering.py`). Their params are those of gemm, then the half.
-A matrix times its own transpose is "symmetric", times its adjoint "hermitian". Else the half says
-which operand is triangular and which triangle of it, in its form, may be nonzero: "first lower",
-"second upper", or "first either" where only the values tell. The other triangle is not used.
+(`linear_algebra/polynomial_lowering.py`). Their params are those of gemm, then the `Half`:
+a matrix times its own transpose is symmetric, times its adjoint Hermitian. Else it says which
+operand is triangular, and which triangle of it, in its form, may be nonzero. The other triangle is
+not used.
 
 Multiply-adds are counted as the textbook does: n (n + 1) / 2 elements, or steps of a row.
 
 >>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
->>> syrk.reference(x, x, "N", "T", 1, 0, 0, "symmetric")
+>>> syrk.reference(x, x, "N", "T", 1, 0, 0, Half.SYMMETRIC)
 array([[ 5., 11.],
        [11., 25.]])
->>> trmm.reference(x, x, "N", "N", 1, 0, 0, "first lower")
+>>> trmm.reference(x, x, "N", "N", 1, 0, 0, Half.FIRST_LOWER)
 array([[ 1.,  2.],
        [15., 22.]])
 """
@@ -28,6 +28,7 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Epilogue, Kind
 from tenfold.core.op_decorators import array, operation
+from tenfold.core.structure import HALF_OF, Half, Structure, transposed_structure
 from tenfold.ops.gemm import (
     TRANSPOSED,
     gemm_contraction,
@@ -45,8 +46,6 @@ the largest of all dtypes)."""
 MIN_TRMM_SIZE = (64, 8)
 """The least order of a triangular matrix, and rows or columns of the other, likewise for trmm. A
 vector has its own kernel."""
-SYMMETRIC_RESULTS = ("symmetric", "hermitian")
-OPPOSITE_TRIANGLE = {"lower": "upper", "upper": "lower", "either": "either"}
 
 
 def _syrk_reference(*args: Any) -> np.ndarray:
@@ -54,7 +53,7 @@ def _syrk_reference(*args: Any) -> np.ndarray:
     inputs, params = split_arguments(args)
     lower = np.tril(gemm_reference(inputs, *params))
     upper = np.tril(lower, -1).T
-    if Epilogue(*params[2:]).half == "symmetric":
+    if Epilogue(*params[2:]).half is Half.SYMMETRIC:
         return np.asarray(lower + upper)
     np.fill_diagonal(lower, np.diagonal(lower).real)
     return np.asarray(lower + upper.conj())
@@ -90,71 +89,43 @@ def syrk(x: Array, /, *scales: Any, forms: str = "NT", sign: int = 1) -> BoundCa
     return BoundCall((x, x, *scales), (*forms, sign, len(scales), 0, half_of_forms(forms)))
 
 
-def half_of_forms(forms: str) -> str:
-    """Return "symmetric" or "hermitian" for a matrix that is multiplied with itself in two forms;
-    nothing where it is neither.
+def half_of_forms(forms: str) -> Half:
+    """Return the half of a matrix that is multiplied with itself in two forms.
 
     >>> half_of_forms("NT"), half_of_forms("CN"), half_of_forms("NN")
     ('symmetric', 'hermitian', '')
     """
     if forms in ("NT", "TN", "JC", "CJ"):
-        return "symmetric"
-    return "hermitian" if forms in ("NC", "CN", "TJ", "JT") else ""
-
-
-def triangle(x: np.ndarray, side: str) -> np.ndarray:
-    """Return a matrix with zeros outside its triangle; all of it for "either"."""
-    if side == "either":
-        return x
-    return np.asarray(np.tril(x) if side == "lower" else np.triu(x))
+        return Half.SYMMETRIC
+    return Half.HERMITIAN if forms in ("NC", "CN", "TJ", "JT") else Half.NONE
 
 
 def _trmm_reference(*args: Any) -> np.ndarray:
     inputs, params = split_arguments(args)
-    operand_index, side = triangular_operand(Epilogue(*params[2:]).half)
-    if params[operand_index] in TRANSPOSED:
-        side = OPPOSITE_TRIANGLE[side]
-    inputs[operand_index] = triangle(inputs[operand_index], side)
+    side, at = Epilogue(*params[2:]).half.value
+    if params[at] in TRANSPOSED:
+        side = transposed_structure(side)
+    if side != Structure.TRIANGULAR:
+        inputs[at] = (np.tril if side == Structure.LOWER else np.triu)(inputs[at])
     return np.asarray(gemm_reference(inputs, *params))
 
 
-def triangular_operand(half: str) -> tuple[int, str]:
-    """Return which operand is triangular, and its side.
-
-    >>> triangular_operand("second upper")
-    (1, 'upper')
+def resolve_triangle(half: Half, factors: Sequence[np.ndarray]) -> Half:
+    """Return a half with the triangle of the values where only these tell it; none if the matrix is
+    not triangular. The first row and the first column decide for most.
     """
-    operand, side = half.split()
-    return ("first", "second").index(operand), side
-
-
-def resolve_triangle(half: str, factors: Sequence[np.ndarray]) -> str:
-    """Return a half with "either" replaced by the triangle of the values; "" if the matrix is not
-    triangular. The first row and the first column decide for most.
-    """
-    if not half.endswith("either"):
+    if half.side != Structure.TRIANGULAR:
         return half
-    operand_index, _ = triangular_operand(half)
-    x = factors[operand_index]
+    x = factors[half.operand]
     if x[:1, 1:].any():
-        side = "mixed" if x[1:, :1].any() else "upper"
+        side = Structure.GENERAL if x[1:, :1].any() else Structure.UPPER
     else:
-        side = "lower" if x[1:, :1].any() else common_triangle(x)
-    return "" if side == "mixed" else half.replace("either", side)
-
-
-def transposed_half(half: str) -> str:
-    """Return the half of the transposed product.
-
-    >>> transposed_half("first lower")
-    'second upper'
-    """
-    operand, side = triangular_operand(half)
-    return f"{('second', 'first')[operand]} {OPPOSITE_TRIANGLE[side]}"
+        side = Structure.LOWER if x[1:, :1].any() else common_triangle(x)
+    return HALF_OF[side, half.operand] if side else Half.NONE
 
 
 def _trmm_multiply_adds(types: tuple[Type, ...], first: str, second: str, *params: Any) -> int:
-    operand_index = triangular_operand(Epilogue(*params).half)[0]
+    operand_index = Epilogue(*params).half.operand
     order = types[operand_index].shape[0]
     if types[1 - operand_index].ndim == 1:
         return order * (order + 1) // 2
@@ -178,15 +149,14 @@ def trmm(
     x2: Array,
     /,
     *scalars_and_x3: Any,
-    half: str = "first lower",
+    half: Half = Half.FIRST_LOWER,
     forms: str = "NN",
     sign: int = 1,
     added: int = 0,
 ) -> BoundCall:
     """Product of two matrices, one of them triangular, scaled and added to as in `gemm`.
 
-    `half` says which operand, in its form of `forms`, has which triangle: "first lower", "first
-    upper", "first either", and "second" likewise. The rest is as in `gemm`.
+    `half` says which operand, in its form of `forms`, has which triangle. The rest is as in `gemm`.
 
     >>> import tenfold as tn
     >>> x = tn.asarray([[1.0, 9.0], [2.0, 3.0]])  # the 9 is not used

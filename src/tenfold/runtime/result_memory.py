@@ -10,11 +10,12 @@ it the system would end the process, once the pages of a result are written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from tenfold import _native
 from tenfold._native import Node
 from tenfold.core.op import Op
+from tenfold.dtypes import COMPLEX128
 from tenfold.errors import message
 from tenfold.machine import available_memory
 
@@ -27,12 +28,12 @@ RESULTS_REMEDY = (
 )
 
 
-def refusal_of(nodes: Iterable[Node]) -> MemoryError | None:
+def refusal_of(nodes: Sequence[Node]) -> MemoryError | None:
     """Return the error of results that do not fit; views and updates have memory already."""
+    if COMPLEX128.itemsize * sum([node.type.size for node in nodes]) < CHECKED_BYTES:
+        return None  # as for thousands of small results
     sizes = [(_new_bytes(node), node) for node in nodes]
     total = sum(size for size, _ in sizes)
-    if total < CHECKED_BYTES:
-        return None
     return results_refusal(max(sizes, key=lambda pair: pair[0])[1].name, total)
 
 

@@ -24,8 +24,9 @@ import numpy as np
 
 from tenfold.core.op import Contraction, Op
 from tenfold.core.shape_rules import Shape
+from tenfold.core.structure import HALF_OF, Half, Structure
 from tenfold.dtypes import BOOL, DTYPES, FLOAT32, HALF_DTYPES, REAL_DTYPES
-from tenfold.ops.syrk import MIN_SYRK_SIZE, MIN_TRMM_SIZE, SYMMETRIC_RESULTS
+from tenfold.ops.syrk import MIN_SYRK_SIZE, MIN_TRMM_SIZE
 from tenfold.schedule.output_layout import strides_in_order
 from tenfold.schedule.pass_rules import require
 from tenfold.schedule.product_forms import (
@@ -44,15 +45,6 @@ from tenfold.schedule.target import Libraries, Target
 SUM_DTYPES = {DTYPES["int8"]: DTYPES["int16"], DTYPES["uint8"]: DTYPES["uint16"]}
 SUM_DTYPES |= dict.fromkeys(HALF_DTYPES, FLOAT32)
 """The dtype of the accumulators of a product, where it is another one."""
-HALF_NOTES = {
-    "symmetric": "of a symmetric result the lower half, copied to the upper one",
-    "hermitian": "of a Hermitian result the lower half, conjugated to the upper one",
-    "first lower": "of x1 the lower triangle",
-    "first upper": "of x1 the upper triangle",
-    "second lower": "of x2 the lower triangle",
-    "second upper": "of x2 the upper triangle",
-}
-"""The description of each half of a product that suffices."""
 MAX_DIMENSION = 2**31 - 1
 """The largest integer of BLAS."""
 
@@ -112,14 +104,16 @@ def choose_product(
     """
     order = copy_order(contraction, x1, x2) or ()
     form = form_of(contraction, x1, copied_operand(x2, order), scaled and scaled.third)
-    half = scaled.half.replace("either", "lower") if scaled else ""
+    half = scaled.half if scaled else Half.NONE
+    is_known = half.side != Structure.TRIANGULAR
+    half = half if is_known else HALF_OF[Structure.LOWER, half.operand]
     if half:
         routine, reason = "half", _half_reason(half, 1 in (form.m, form.n))
-        has_threads = target.block and 1 not in (form.m, form.n) and half != "hermitian"
-        if has_threads and scaled and half == scaled.half:
-            note = "a symmetric result, whole" if half == "symmetric" else HALF_NOTES[half]
+        has_threads = target.block and 1 not in (form.m, form.n) and half is not Half.HERMITIAN
+        if has_threads and is_known:
+            note = "a symmetric result, whole" if half.is_result else half.note
             routine, reason = "threads", f"{note}: tiles by blocks of threads"
-        elif scaled and half != scaled.half:
+        elif not is_known:
             reason = reason.replace("triangle", "triangle, or the upper, as is found when it runs")
     else:
         known = _threads(form, target) or _small(form, target) or _dot(form, target)
@@ -230,14 +224,14 @@ def _threads(form: ProductForm, target: Target) -> tuple[str, str] | None:
     return "threads", f"{form.m * form.k * form.n:,} multiply-adds, tiles by blocks of threads"
 
 
-def _half_reason(half: str, is_vector: bool) -> str:
+def _half_reason(half: Half, is_vector: bool) -> str:
     """Why one triangle suffices: with registers of 32 and 64 bytes as fast as BLAS or faster, with
     16 bytes faster than the full product by BLAS.
     """
     if is_vector:
-        return f"{HALF_NOTES[half]}, all that is read of the matrix"
-    first, second = MIN_SYRK_SIZE if half in SYMMETRIC_RESULTS else MIN_TRMM_SIZE
-    return f"{HALF_NOTES[half]}, worth it from {first} x {second} on"
+        return f"{half.note}, all that is read of the matrix"
+    first, second = MIN_SYRK_SIZE if half.is_result else MIN_TRMM_SIZE
+    return f"{half.note}, worth it from {first} x {second} on"
 
 
 def _full_routine(form: ProductForm, target: Target) -> tuple[str, str]:

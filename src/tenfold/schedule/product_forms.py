@@ -23,6 +23,7 @@ import numpy as np
 from tenfold.core.index_map import coalesce
 from tenfold.core.op import Contraction
 from tenfold.core.shape_rules import Shape, broadcast, product, row_major
+from tenfold.core.structure import Half
 from tenfold.core.symbolic.sym_int import is_size
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, REAL_DTYPES
 from tenfold.schedule.target import DEFAULT
@@ -139,8 +140,8 @@ class ScaledProduct(NamedTuple):
 
     third: ProductOperand | None = None
     """The addend, multiplied by a second scalar, in the shape of the result."""
-    half: str = ""
-    """The triangle of the product or of an operand that is computed or read (`ops/syrk.py`); not
+    half: Half = Half.NONE
+    """The half of the product or of an operand that is computed or read (`ops/syrk.py`); not
     for stacks."""
 
 

@@ -35,6 +35,7 @@ from tenfold.codegen.gemm.emitter import (
 )
 from tenfold.codegen.llvm.loop_emitter import for_range, int_op
 from tenfold.codegen.llvm.simd_emitter import llvm_type
+from tenfold.core.structure import Structure
 
 ACCUMULATED = 256
 """The bytes of scalars that are accumulated at once."""
@@ -66,9 +67,8 @@ class DotProduct:
     """"row": x3 is added times the second scalar, and may be the result; "": nothing is.
 
     The scalars of the launch are 16 bytes apart."""
-    triangle: str = ""
-    """Of a triangular matrix, whose rows are units, "lower": the elements up to the diagonal,
-    "upper": those from there on."""
+    triangle: Structure = Structure.GENERAL
+    """Of a triangular matrix, whose rows are units: LOWER or UPPER."""
 
     def __str__(self) -> str:
         x1, x2 = (
@@ -136,7 +136,7 @@ class DotEmitter:
 
     def _clip_row(self, pointers: Sequence[str], row: str) -> list[str]:
         """Set the length of a row of the triangle; return the pointers to its first elements."""
-        if self.kernel.triangle == "lower":
+        if self.kernel.triangle == Structure.LOWER:
             self.row_length = int_op(self.ir, "add", row, 1)
             return [*pointers]
         self.row_length = int_op(self.ir, "sub", self.length, row)

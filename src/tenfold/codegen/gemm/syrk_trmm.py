@@ -8,7 +8,7 @@ may be nonzero; the other half is not used.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> from tenfold.codegen.gemm.register_tile import RegisterTile
->>> print(SyrkTrmm(RegisterTile.of(FLOAT64, 64, rows=100, columns=100), half="symmetric"))
+>>> print(SyrkTrmm(RegisterTile.of(FLOAT64, 64, rows=100, columns=100), half=Half.SYMMETRIC))
 product x1 @ x2 of float64, stack of 0 axes
   tiles of 6 rows by 4 packets of 8 lanes
   of a symmetric result the lower half, copied to the upper one
@@ -31,9 +31,8 @@ from tenfold.codegen.gemm.emitter import carry_loop, offset_ptr, strided_ptr, ze
 from tenfold.codegen.gemm.packing import PanelColumns
 from tenfold.codegen.llvm.loop_emitter import for_range, if_then, int_max, int_min, int_op
 from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, llvm_type
+from tenfold.core.structure import Half, Structure
 from tenfold.dtypes import INT64
-from tenfold.ops.syrk import SYMMETRIC_RESULTS, triangular_operand
-from tenfold.schedule.product_choice import HALF_NOTES
 
 MIRRORED_ROWS = 8
 """The rows that are copied to the other side at once: a full cache line is written."""
@@ -43,25 +42,22 @@ MIRRORED_ROWS = 8
 class SyrkTrmm(BlockedGemm):
     """SIMD code of a product of which one half suffices, (n, k) @ (k, n) or with one (n, n)."""
 
-    half: str = "symmetric"
-    """A key of HALF_NOTES."""
+    half: Half = Half.NONE
 
     def __post_init__(self) -> None:
         is_aligned = self.tile.block % self.tile.columns == 0
         assert is_aligned or self.tile.rows <= 2, "a panel's part of the diagonal is in one block"
-        assert not (self.addend and self.half in SYMMETRIC_RESULTS), (
-            "both halves would have to be read"
-        )
+        assert not (self.addend and self.half.is_result), "both halves would have to be read"
 
     def __str__(self) -> str:
-        return f"{super().__str__()}\n  {HALF_NOTES[self.half]}"
+        return f"{super().__str__()}\n  {self.half.note}"
 
     def text(self) -> str:
         """Return its LLVM module, with the buffers of a BlockedGemm."""
-        if self.half in SYMMETRIC_RESULTS:
+        if self.half.is_result:
             return _Mirrored(self, self.half).module()
-        operand, side = triangular_operand(self.half)
-        return (_FirstTriangle, _SecondTriangle)[operand](self, side).module()
+        emitter = (_FirstTriangle, _SecondTriangle)[self.half.operand]
+        return emitter(self, self.half.side).module()
 
 
 class _Mirrored(BlockedEmitter):
@@ -69,7 +65,7 @@ class _Mirrored(BlockedEmitter):
 
     stores_once = True
 
-    def __init__(self, kernel: BlockedGemm, half: str) -> None:
+    def __init__(self, kernel: BlockedGemm, half: Half) -> None:
         super().__init__(kernel)
         self.half = half
 
@@ -120,7 +116,7 @@ class _Mirrored(BlockedEmitter):
                 for_range(
                     ir, int_max(ir, first_row, int_op(ir, "add", diagonal, 1)), end_row, 1, copy_row
                 )
-                if self.half == "hermitian":
+                if self.half is Half.HERMITIAN:
                     self._clear_imaginary(target, diagonal, first_row, end_row)
 
             for_range(ir, "0", int_min(ir, unit.columns, column_count), 1, copy_column)
@@ -133,7 +129,7 @@ class _Mirrored(BlockedEmitter):
         for component in range(self.arithmetic.components):
             source_pointer = offset_ptr(ir, source, component * memory.itemsize)
             value = ir.value(f"load {scalar}, ptr {source_pointer}, align 1")
-            if component and self.half == "hermitian":
+            if component and self.half is Half.HERMITIAN:
                 value = ir.value(f"fneg {scalar} {value}")
             target_pointer = offset_ptr(ir, target, component * memory.itemsize)
             ir.line(f"store {scalar} {value}, ptr {target_pointer}, align 1")
@@ -167,9 +163,9 @@ def _clamp(ir: SimdEmitter, value: str, end: str) -> str:
 class _Triangle(BlockedEmitter):
     """Emits a product that loops over k within the triangle."""
 
-    def __init__(self, kernel: BlockedGemm, side: str) -> None:
+    def __init__(self, kernel: BlockedGemm, side: Structure) -> None:
         super().__init__(kernel)
-        self.lower = side == "lower"
+        self.lower = side == Structure.LOWER
 
 
 class _FirstTriangle(_Triangle):

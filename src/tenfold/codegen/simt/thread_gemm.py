@@ -38,7 +38,7 @@ from tenfold.codegen.llvm.loop_emitter import (
 from tenfold.codegen.llvm.simd_emitter import Packet, llvm_type
 from tenfold.codegen.simt.thread_product import ProductEmitter, ThreadProduct
 from tenfold.codegen.simt.words import BLOCK_THREADS
-from tenfold.ops.syrk import triangular_operand
+from tenfold.core.structure import Half, Structure
 
 TILE_ROWS = 64
 """Rows and columns of the tile of a block."""
@@ -58,7 +58,7 @@ class ThreadGemm(ThreadProduct):
 
     noun = "tiles of products"
     sums: int = 0
-    triangle: str = ""
+    triangle: Half = Half.NONE
     """A half that suffices, as in `ops/syrk.py`; a symmetric result is computed whole."""
 
     def __str__(self) -> str:
@@ -170,13 +170,12 @@ class _TileEmitter(ProductEmitter):
     def _is_read(self, k: str, runs: tuple[int, int]) -> str:
         """Return whether the element of a triangle counts; no text for other products."""
         half = self.kernel.triangle
-        if half in ("", "symmetric"):
+        if half.is_result or not half:
             return ""
-        operand, side = triangular_operand(half)
-        at = int_op(self.ir, ("udiv", "urem")[operand], self.thread, SIDE)
-        at = int_op(self.ir, "add", (self.row, self.column)[operand], at)
-        at = int_op(self.ir, "add", at, SIDE * runs[operand])
-        compared = "sle" if (side == "lower") == (operand == 0) else "sge"
+        at = int_op(self.ir, ("udiv", "urem")[half.operand], self.thread, SIDE)
+        at = int_op(self.ir, "add", (self.row, self.column)[half.operand], at)
+        at = int_op(self.ir, "add", at, SIDE * runs[half.operand])
+        compared = "sle" if (half.side == Structure.LOWER) == (half.operand == 0) else "sge"
         return self.ir.value(f"icmp {compared} i64 {k}, {at}")
 
     def _stage(

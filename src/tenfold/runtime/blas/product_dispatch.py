@@ -32,8 +32,8 @@ from tenfold.codegen.gemm.register_tile import RegisterTile
 from tenfold.codegen.gemm.small import SmallGemm
 from tenfold.codegen.gemm.syrk_trmm import SyrkTrmm
 from tenfold.codegen.simt.words import BLOCK_THREADS, WARP
+from tenfold.core.structure import Half, Structure
 from tenfold.core.symbolic.sym_int import largest
-from tenfold.ops.syrk import OPPOSITE_TRIANGLE, transposed_half, triangular_operand
 from tenfold.runtime.blas import routines
 from tenfold.schedule.product_choice import (
     blas_conjugation,
@@ -120,11 +120,11 @@ def _half_step(choice: ProductChoice) -> ProductStep:
     assert scaled is not None, "a half is one of a scaled product"
     half = scaled.half
     if 1 in (form.m, form.n) and all(contiguous_along_k(form)):
-        operand, side = triangular_operand(half)
-        full_step = _dot_step(choice, OPPOSITE_TRIANGLE[side] if operand else side)
+        side = half.transposed.side if half.operand else half.side
+        full_step = _dot_step(choice, side)
     else:
         if form.n == 1:
-            form, half = form.transposed, transposed_half(half)
+            form, half = form.transposed, half.transposed
         tile = RegisterTile.of(form.dtype, choice.width, form.m, form.n)
         kernel = SyrkTrmm(tile, 0, *form.conjugated, True, form.addend, half=half)
         strides = (*form.first, *form.second, *_addend_strides(form))
@@ -134,8 +134,8 @@ def _half_step(choice: ProductChoice) -> ProductStep:
     return replace(full_step, multiply_adds=_half_multiply_adds(choice.form, half))
 
 
-def _half_multiply_adds(form: ProductForm, half: str) -> int:
-    order = form.k if half.startswith("first") else form.n
+def _half_multiply_adds(form: ProductForm, half: Half) -> int:
+    order = form.k if half.operand == 0 else form.n
     return form.multiply_adds * (order + 1) // max(1, 2 * order)
 
 
@@ -154,7 +154,7 @@ def _addend_strides(form: ProductForm) -> tuple[int, ...]:
     return form.third[: len(addend_sizes(form.addend))] if form.third else ()
 
 
-def _dot_step(choice: ProductChoice, triangle: str = "") -> ProductStep:
+def _dot_step(choice: ProductChoice, triangle: Structure = Structure.GENERAL) -> ProductStep:
     """A product with one row or column, vectorised along k."""
     contiguous, form = contiguous_along_k(choice.form), rows_into_stack(choice.form)
     axes, sums = len(form.stack.lengths), len(form.sums.lengths)
@@ -199,7 +199,7 @@ def _thread_step(choice: ProductChoice) -> ProductStep:
     from tenfold.codegen.simt.thread_gemm import ThreadGemm
 
     form, axes = choice.form, len(choice.form.stack.lengths)
-    half = choice.scaled.half if choice.scaled else ""
+    half = choice.scaled.half if choice.scaled else Half.NONE
     flags = (*form.conjugated, choice.scaled is not None, form.addend)
     kernel = ThreadGemm(
         Arithmetic(form.dtype, choice.width), axes, *flags, len(form.sums.lengths), half

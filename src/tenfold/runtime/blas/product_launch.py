@@ -32,6 +32,7 @@ from tenfold._native import Executable, Node, Type, Value
 from tenfold.caches import memoized
 from tenfold.core.cast_values import cast_values
 from tenfold.core.op import Epilogue, Op
+from tenfold.core.structure import Structure
 from tenfold.dtypes import kind_of
 from tenfold.jit.host import host_target
 from tenfold.jit.program import program_of
@@ -132,7 +133,7 @@ def bound_product(
     dtype, epilogue = node.type.dtype, _epilogue(node)
     if any(each is not None and each != dtype for each in dtypes) or choice.copy_order:
         return None
-    if epilogue is not None and epilogue.half.endswith("either"):
+    if epilogue is not None and epilogue.half.side == Structure.TRIANGULAR:
         return None
     scales = () if epilogue is None else _scales(epilogue, len(dtypes), dtype)
     if scales is None:

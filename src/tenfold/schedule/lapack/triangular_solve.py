@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from tenfold._native import Type
+from tenfold.core.structure import OF_WORD
 from tenfold.schedule.lapack.driver_builder import (
     DriverBuilder,
     DriverChoice,
@@ -28,15 +29,12 @@ from tenfold.schedule.lapack.driver_builder import (
 )
 from tenfold.schedule.lapack.right_hand_sides import IN_PLACE, Work, merge_vectors, right_hand_sides
 
-TRIANGLE_CODES = {"lower": 0, "upper": 1, "either": 2}
-"""The triangles as native code numbers them; "either": the values tell."""
-
 
 def triangular(
     layouts: tuple[StackedLayout, ...], types: tuple[Type, ...], side: str, unit_diagonal: bool
 ) -> DriverChoice:
-    """Only the triangle is read, in place if LAPACK supports its layout. "either": the matrix is
-    triangular, and its values tell the triangle.
+    """Only the triangle is read, in place if LAPACK supports its layout. "triangular": its
+    values tell which one.
     """
     first, second = layouts[0], as_matrix(layouts[1])
     stack = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
@@ -51,7 +49,7 @@ def triangular(
         layout, driver, routine = _diagonal_layout(build, left), "diagonal", "tbtrs"
     else:
         layout, driver, routine = _triangle_layout(build, left), "triangular", sides.substitution
-        layout = (TRIANGLE_CODES[side], unit_diagonal, *layout)
+        layout = (int(OF_WORD[side]), unit_diagonal, *layout)
     sizes = (left, sides, n, *((unit_diagonal,) if is_diagonal else ()), *layout)
     cost = n * n * count // 2
     return build.choice(driver, (routine,), (left, right), sizes, types, cost, count)
