@@ -27,8 +27,7 @@ struct Allocation {
     static Ref<Allocation> from_pool(std::size_t bytes); // empty when memory is short
     static Ref<Allocation> adopt_pool_block(void* memory, std::size_t bytes);  // takes it over
     static Ref<Allocation> on_device(const Device& device, std::size_t bytes); // empty likewise
-    static Ref<Allocation> foreign(void* data, std::size_t bytes, void* owner,
-                                   uint8_t device = 0);
+    static Ref<Allocation> foreign(void* data, std::size_t bytes, void* owner, uint8_t device = 0);
     // A number for this allocation, by which `exchange_watched` finds it while it exists.
     uint64_t watch();
     static void destroy(Allocation* allocation);

@@ -66,9 +66,9 @@ nb::object array_of(const ValueHandle& self, nb::dlpack::dtype dtype, int number
     std::vector<std::size_t> shape(value.type->shape.begin(), value.type->shape.end());
     std::vector<int64_t> strides = strides_of(value);
     for (int64_t& stride : strides) stride /= std::max(dtype.bits / 8, 1);
-    return nb::cast(nb::ndarray<nb::array_api, Options...>(value.buffers[0].address(), shape.size(), shape.data(),
-                                            nb::cast(self), strides.data(), dtype,
-                                            nb::device::cuda::value, number));
+    return nb::cast(nb::ndarray<nb::array_api, Options...>(
+        value.buffers[0].address(), shape.size(), shape.data(), nb::cast(self), strides.data(),
+        dtype, nb::device::cuda::value, number));
 }
 
 // An object with `__dlpack__` on the memory of a Value. What reads it by `stream` comes after what
@@ -92,8 +92,8 @@ std::optional<ValueHandle> borrow_cuda(nb::ndarray<nb::ro> array, nb::handle dty
     const std::vector<int64_t> shape(array.shape_ptr(), array.shape_ptr() + array.ndim());
     ValueHandle made{Ref<Value>::adopt(new Value)};
     Value& value = *made.value;
-    value.type = type_from_python(nb::module_::import_("tenfold._native")
-                                      .attr("Type")(nb::cast(shape), dtype, name));
+    value.type = type_from_python(
+        nb::module_::import_("tenfold._native").attr("Type")(nb::cast(shape), dtype, name));
     if (value.type->size() == 0) return ValueHandle{Value::uninitialized(value.type)};
     const Device& table = device_of(value.type->device);
     cuda::CudaDevice& device = device_behind(table);

@@ -456,23 +456,6 @@ def test_assigned_products_of_matrices_are_not_planned_and_have_the_bits_of_plan
     assert_equal_bits(results["auto"], results["1"])
 
 
-def test_updates_of_large_slices_of_new_lengths_are_seldom_planned() -> None:
-    numbers, vector = RANDOM.random(150_000), tn.asarray(RANDOM.random(150_000))
-    results = []
-    for plans_anew in (False, True):
-        tn.trim()
-        x = tn.asarray(numbers.copy())
-        for i in [*range(1, 13)] * 2:
-            if plans_anew:
-                tn.trim()
-            n = 140_000 + i
-            x[i : i + n] += (x[i - 1 : i - 1 + n] @ vector[:n]) * 1e-5 * vector[:n]
-            x.wait()
-        assert plans_anew or _native.num_cached_plans() <= 8
-        results.append(np.asarray(x))
-    assert_equal_bits(*results)
-
-
 def test_products_that_rules_rewrite_are_planned() -> None:
     m, x = tn.asarray(RANDOM.random((9, 9))), tn.asarray(RANDOM.random(9))
     forms: list[Callable[[], tn.Array]] = [
