@@ -91,6 +91,7 @@ CONFINED = (
             "exec/stacking.cpp",
             "engine/batch_rows.cpp",
             "python/launch_bindings.cpp",
+            "python/cuda_bindings.cpp",
             "python/scan_loop.cpp",
             "python/value_bindings.cpp",
         ),
