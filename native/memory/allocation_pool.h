@@ -21,6 +21,12 @@ void pool_free(void* memory, std::size_t bytes) noexcept;
 // Fills `blocks` with blocks of so many bytes; null where memory runs out.
 void pool_allocate(std::size_t bytes, std::span<void*> blocks);
 
+// Frees memory of the pool that a unique_ptr has.
+struct PoolFree {
+    std::size_t bytes = 0;
+    void operator()(void* memory) const noexcept { pool_free(memory, bytes); }
+};
+
 // For tests of memory exhaustion: the n-th pool_allocate from now returns nullptr, once. 0 cancels
 // it.
 void fail_allocation(int64_t n);

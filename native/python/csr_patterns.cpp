@@ -27,11 +27,6 @@ constexpr int BUCKET_BITS = 8;                 // of the number of buckets that 
 template <class Index>
 using Input = nb::ndarray<const Index, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-struct PoolFree {
-    std::size_t bytes = 0;
-    void operator()(void* memory) const noexcept { pool_free(memory, bytes); }
-};
-
 // Memory of the pool that becomes a read-only array of NumPy.
 template <class Index> struct Indices {
     using Memory = std::unique_ptr<Index[], PoolFree>;

@@ -16,7 +16,11 @@ constexpr std::size_t STAGE_BYTES = std::size_t(1) << 22;
 constexpr uint64_t ALL_QUEUES = (uint64_t(1) << MAX_QUEUES) - 1;
 constexpr uint64_t ALL_TICKETS = ~uint64_t(0); // of an Event of all queues
 constexpr int FILL = 0xFF;                     // a status without failures has all bits
-constexpr Result FAILED{Outcome::no_memory};   // `failure` tells it from a lack of memory
+PoolMemory pool_memory(std::size_t bytes) {
+    return {static_cast<char*>(pool_allocate(bytes)), PoolFree{bytes}};
+}
+
+constexpr Result FAILED{Outcome::no_memory}; // `failure` tells it from a lack of memory
 
 Address address_of(const void* memory) { return reinterpret_cast<Address>(memory); }
 
@@ -346,27 +350,6 @@ void CudaDevice::read_status(std::size_t slot) {
     if (!check(driver_.synchronize_stream(stream), "cuStreamSynchronize")) return;
     if (status_copies_[slot] != ~uint64_t(0)) failed_[ticket] = int64_t(status_copies_[slot]);
 }
-
-namespace {
-
-struct PoolFree {
-    std::size_t bytes;
-    void operator()(char* memory) const { pool_free(memory, bytes); }
-};
-using PoolMemory = std::unique_ptr<char, PoolFree>;
-
-PoolMemory pool_memory(std::size_t bytes) {
-    return {static_cast<char*>(pool_allocate(bytes)), PoolFree{bytes}};
-}
-
-} // namespace
-
-struct CudaDevice::HostCopy {
-    char* begin;
-    std::size_t bytes;
-    PoolMemory values, before; // what the kernel uses; what was there, if it may write
-    Progress version;          // the work that had written it
-};
 
 // A kernel of the host gets copies of the blocks that it uses.
 Result CudaDevice::run_on_host(Work& work, HostLauncher& host) {

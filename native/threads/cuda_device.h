@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "memory/allocation_pool.h"
 #include "threads/cuda_driver.h"
 #include "threads/device.h"
 #include "threads/fork_safe_lock.h"
@@ -17,6 +18,7 @@
 namespace tenfold::cuda {
 
 constexpr std::size_t MAX_CUDA_DEVICES = 8;
+using PoolMemory = std::unique_ptr<char, PoolFree>;
 
 // One of the devices. A call of the driver that fails is the end of it, but for a lack of memory:
 // all later ones fail likewise, and `failure` says why.
@@ -60,7 +62,13 @@ class CudaDevice {
         uint64_t last = 0;                        // the number of the latest work
         Progress seen{};                          // by queue: what it waits for already
     };
-    struct HostCopy; // of a block, for a kernel of the host
+    // Of a block, for a kernel of the host.
+    struct HostCopy {
+        char* begin;
+        std::size_t bytes;
+        PoolMemory values, before; // what the kernel uses; what was there, if it may write
+        Progress version;          // the work that had written it
+    };
     struct Kernel {
         Handle module;
         bool may_fail;

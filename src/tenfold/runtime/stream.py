@@ -25,15 +25,15 @@ from tenfold.settings import checked_device
 _numbers = count()
 
 
-class _Block(NamedTuple):
+class _OpenBlock(NamedTuple):
     """An open block; native code reads the queues of all devices."""
 
     queues: bytes
     stream: Stream
-    outer: _Block | None
+    outer: _OpenBlock | None
 
 
-_blocks: ContextVar[_Block | None] = ContextVar("tenfold_streams", default=None)
+_blocks: ContextVar[_OpenBlock | None] = ContextVar("tenfold_streams", default=None)
 """The innermost open block of the thread or task."""
 
 
@@ -65,10 +65,10 @@ class Stream:
         return f"<stream {self._number} of {self.device}>"
 
 
-def _open(stream: Stream, outer: _Block | None) -> None:
+def _open(stream: Stream, outer: _OpenBlock | None) -> None:
     queues = bytearray(outer.queues if outer is not None else _native.MAX_DEVICES)
     queues[_native.device_number(stream.device)] = stream._number
-    _blocks.set(_Block(bytes(queues), stream, outer))
+    _blocks.set(_OpenBlock(bytes(queues), stream, outer))
 
 
 _native.set_queues_variable(_blocks)
