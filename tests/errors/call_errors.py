@@ -465,11 +465,11 @@ def dlpack_from_what_exports_none() -> None:
 
 @wrong(
     DeviceError,
-    "from_dlpack: memory of DLPack device (2, 0) cannot be read by the CPU",
+    "from_dlpack: memory of DLPack device (10, 0) cannot be read by the CPU",
     operands=0,
 )
 def dlpack_from_another_device() -> None:
-    tn.from_dlpack(SimpleNamespace(__dlpack__=lambda **_: None, __dlpack_device__=lambda: (2, 0)))
+    tn.from_dlpack(SimpleNamespace(__dlpack__=lambda **_: None, __dlpack_device__=lambda: (10, 0)))
 
 
 @wrong(
