@@ -286,3 +286,17 @@ def test_memory_of_another_device_is_refused() -> None:
     with pytest.raises(DeviceError, match=r"DLPack device \(10, 0\) cannot be read") as caught:
         tn.from_dlpack(Carrier(None, device=(10, 0)))
     assert "move it to the CPU first" in str(caught.value)
+
+
+def test_object_that_is_on_no_one_device_is_read_by_its_array() -> None:
+    class Sharded:
+        def __dlpack_device__(self) -> tuple[int, int]:
+            raise BufferError("on several devices")
+
+        def __dlpack__(self, **_: Any) -> Any:
+            raise BufferError("on several devices")
+
+        def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
+            return np.arange(3)
+
+    assert tn.asarray(Sharded()).tolist() == [0, 1, 2]

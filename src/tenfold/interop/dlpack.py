@@ -190,8 +190,10 @@ def export_device_memory(
 
 def is_on_cuda(obj: Any) -> bool:
     """Whether an object exports memory of a device of NVIDIA."""
-    find = getattr(obj, "__dlpack_device__", None)
-    return find is not None and int(find()[0]) == CUDA_MEMORY
+    try:
+        return int(obj.__dlpack_device__()[0]) == CUDA_MEMORY
+    except (AttributeError, TypeError, ValueError, BufferError, RuntimeError):
+        return False  # it exports none, as an array of JAX on several devices
 
 
 def import_device_memory(obj: Any, *, copy: bool | None) -> Value:
