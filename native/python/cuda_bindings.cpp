@@ -61,27 +61,31 @@ std::size_t cuda_stream(nb::handle name) {
 }
 
 template <class... Options>
-nb::object array_of(const ValueHandle& self, nb::dlpack::dtype dtype, int number) {
+nb::object array_of(const ValueHandle& self, nb::dlpack::dtype dtype, int device, int number) {
     const Value& value = *self.value;
     std::vector<std::size_t> shape(value.type->shape.begin(), value.type->shape.end());
     std::vector<int64_t> strides = strides_of(value);
     for (int64_t& stride : strides) stride /= std::max(dtype.bits / 8, 1);
-    return nb::cast(nb::ndarray<nb::array_api, Options...>(
-        value.buffers[0].address(), shape.size(), shape.data(), nb::cast(self), strides.data(),
-        dtype, nb::device::cuda::value, number));
+    return nb::cast(nb::ndarray<nb::array_api, Options...>(value.buffers[0].address(), shape.size(),
+                                                           shape.data(), nb::cast(self),
+                                                           strides.data(), dtype, device, number));
 }
 
 // An object with `__dlpack__` on the memory of a Value. What reads it by `stream` comes after what
-// writes it; 0: nothing is ordered. `code` is DLPack's of the dtype.
-nb::object lend_cuda(const ValueHandle& self, uint8_t code, int number, std::size_t stream,
-                     bool read_only) {
+// writes it; 0: nothing is ordered. `code` is DLPack's of the dtype, `device` and `number` are its
+// of the device.
+nb::object lend(const ValueHandle& self, uint8_t code, int device, int number, std::size_t stream,
+                bool read_only) {
     const Value& value = *self.value;
     const Device& table = device_of(value.type->device);
-    if (!device_behind(table).lend(value.buffers[0].address(),
+    if (device == nb::device::cuda::value &&
+        !device_behind(table).lend(value.buffers[0].address(),
                                    reinterpret_cast<cuda::Handle>(stream)))
         raise_no_memory(table, 0);
+    if (device == nb::device::cpu::value) host_data(value); // waits
     nb::dlpack::dtype dtype{code, uint8_t(8 * dtype_of(value.type->dtype).bytes), 1};
-    return read_only ? array_of<nb::ro>(self, dtype, number) : array_of<>(self, dtype, number);
+    return read_only ? array_of<nb::ro>(self, dtype, device, number)
+                     : array_of<>(self, dtype, device, number);
 }
 
 // A Value of an array of another library, which has ordered the stream of the queue: on its memory,
@@ -134,7 +138,8 @@ void declare_cuda(nb::module_& module) {
     module.def("load_ptx", load_ptx, "number"_a, "text"_a, "names"_a, "may_fail"_a,
                nb::call_guard<nb::gil_scoped_release>());
     module.def("cuda_stream", cuda_stream, "device"_a);
-    module.def("lend_cuda", lend_cuda, "value"_a, "code"_a, "number"_a, "stream"_a, "read_only"_a);
+    module.def("lend", lend, "value"_a, "code"_a, "device"_a, "number"_a, "stream"_a,
+               "read_only"_a);
     module.def("borrow_cuda", borrow_cuda, "array"_a, "dtype"_a, "device"_a, "copies"_a);
 }
 

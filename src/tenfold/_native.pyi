@@ -262,8 +262,10 @@ def cuda_processors() -> tuple[list[str], str]:
 def cuda_stream(device: str) -> int:
     """The address of the stream of this thread's queue."""
 
-def lend_cuda(value: Value, code: int, number: int, stream: int, read_only: bool) -> Any:
-    """An object with `__dlpack__` on a device's memory, ordered before `stream`; 0: not ordered."""
+def lend(
+    value: Value, code: int, device: int, number: int, stream: int, read_only: bool
+) -> Any:
+    """An object with `__dlpack__` on a Value's memory, ordered before `stream`; 0: not ordered."""
 
 def borrow_cuda(array: object, dtype: np.dtype[Any], device: str, copies: bool) -> Value | None:
     """A Value of a capsule: on its memory, or a copy; None if that cannot be shared."""

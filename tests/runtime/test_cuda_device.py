@@ -114,7 +114,7 @@ def test_memory_is_lent_behind_what_writes_it_and_is_written_behind_who_reads_it
         "    tn.eval(y)\n"
         "    assert np.array_equal(late(), rows + step), step\n"
         "assert np.array_equal(np.from_dlpack(x, device='cpu', copy=True), rows)\n"
-        "for request in ({'stream': 0}, {'stream': 'a'}, {'dl_device': (2, 0)}, {'copy': False},\n"
+        "for request in ({'stream': 0}, {'stream': 'a'}, {'dl_device': (2, 0)},\n"
         "                {'dl_device': (1, 0), 'copy': False},\n"
         "                {'dl_device': (1, 0), 'stream': 1}):\n"
         "    try: x.__dlpack__(**request)\n"

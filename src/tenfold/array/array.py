@@ -177,13 +177,13 @@ def to_dlpack(
 
     With `copy=False` the values themselves are lent, flagged read-only: not to write to them is the
     consumer's promise. On a device of NVIDIA nobody waits: `stream` is ordered behind what computes
-    the values. Raises BufferError for `copy=False` from a consumer before DLPack 1.0, which does
-    not know the flag, and for a device that is neither the array's own nor the CPU.
+    the values. Raises BufferError for a device that is neither the array's own nor the CPU, and
+    for a stream that the device has not.
     """
     own = dlpack.device_number(self.device)
-    if dlpack.check_request(stream, max_version, dl_device, copy, own) and own != dlpack.CPU:
+    if dlpack.check_request(stream, dl_device, copy, own) and own != dlpack.CPU:
         value = materialize.computed_value(self, "__dlpack__")
-        return dlpack.export_device_memory(value, stream, max_version, copy)
+        return dlpack.export_memory(value, stream, max_version, copy)
     values = materialize.value_of(self, "__dlpack__")
     return dlpack.export_values(values, max_version=max_version, copy=copy)
 

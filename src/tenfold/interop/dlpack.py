@@ -22,6 +22,7 @@ from tenfold._native import Value
 from tenfold.dtypes import BFLOAT16, DTYPES, kind_of
 from tenfold.errors import DeviceError, ForeignDTypeError, message
 from tenfold.settings import checked_device
+from tenfold.storage import dense
 
 CPU = (1, 0)
 HOST_DEVICES = (1, 3, 11, 13)
@@ -123,7 +124,6 @@ def resolve_lazy(obj: Any) -> Any:
 
 def check_request(
     stream: Any,
-    max_version: tuple[int, int] | None,
     dl_device: tuple[int, int] | None,
     copy: bool | None,
     own: tuple[int, int] = CPU,
@@ -131,7 +131,7 @@ def check_request(
     """Check an export request before anything is computed; return whether it is for `own` memory.
 
     Raises BufferError for a device that is neither `own` nor the CPU, for a stream that `own` has
-    not, or `copy=False` to a consumer older than DLPack 1.0, which has no read-only flag.
+    not, and for `copy=False` to the CPU where it cannot read `own`.
     """
     wanted = own if dl_device is None else tuple(dl_device)
     if wanted not in (own, CPU):
@@ -149,14 +149,7 @@ def check_request(
     if copy is False and wanted != own:
         rule = f"memory of {own} cannot be lent to the CPU"
         raise BufferError(message("__dlpack__", rule, remedy="leave copy=False out"))
-    if copy is False and not _knows_flags(max_version):
-        rule = "the values are read-only, which DLPack before 1.0 cannot say"
-        raise BufferError(message("__dlpack__", rule, remedy="leave copy=False out"))
     return wanted == own
-
-
-def _knows_flags(max_version: tuple[int, int] | None) -> bool:
-    return max_version is not None and max_version[0] >= 1
 
 
 def device_number(device: str) -> tuple[int, int]:
@@ -169,10 +162,32 @@ def device_number(device: str) -> tuple[int, int]:
     return (CUDA_MEMORY, int(number)) if kind == "cuda" else CPU
 
 
-def export_device_memory(
+def export_values(
+    values: np.ndarray[Any, Any],
+    *,
+    max_version: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """Return a capsule of a copy, or for `copy=False` of the values with the read-only flag.
+
+    A consumer may ignore the flag, as PyTorch does, and one older than DLPack 1.0 does not know it:
+    `copy=False` is its promise not to write.
+    """
+    if copy is False and (max_version is None or max_version[0] < 1):  # NumPy refuses this
+        return export_memory(dense.import_values(values, dense.HOST, copy=False), -1, None, copy)
+    if copy is not False:
+        _native.count("copies")
+    viewed = values.view(np.uint16) if values.dtype == BFLOAT16 else values
+    capsule = viewed.__dlpack__(max_version=max_version, copy=copy is not False)
+    if values.dtype == BFLOAT16:
+        _header(capsule).tensor.code = BFLOAT_CODE
+    return capsule
+
+
+def export_memory(
     value: Value, stream: int | None, max_version: tuple[int, int] | None, copy: bool | None
 ) -> Any:
-    """Return a capsule of a device's memory: a copy, or for `copy=False` the values, read-only.
+    """As export_values, for the memory of a device.
 
     What the consumer does on `stream` (None: CUDA's legacy default one) comes after what computes
     the values; -1 leaves the order to it.
@@ -183,8 +198,8 @@ def export_device_memory(
         value = value.copied_to(type_.device)
     code = BFLOAT_CODE if type_.dtype == BFLOAT16 else CODES[kind_of(type_.dtype)]
     handle = LEGACY_STREAM if stream is None else max(stream, 0)
-    number = device_number(type_.device)[1]
-    lent = _native.lend_cuda(value, code, number, handle, read_only=copy is False)
+    number = device_number(type_.device)
+    lent = _native.lend(value, code, *number, handle, read_only=copy is False)
     return lent.__dlpack__(max_version=max_version)
 
 
@@ -227,22 +242,3 @@ def _dtype_of(tensor: _Tensor) -> np.dtype[Any]:
             return dtype
     rule = f"elements of DLPack's code {tensor.code} with {tensor.bits} bits are none of ours"
     raise ForeignDTypeError("from_dlpack", rule, remedy="convert them first, by their library")
-
-
-def export_values(
-    values: np.ndarray[Any, Any],
-    *,
-    max_version: tuple[int, int] | None = None,
-    copy: bool | None = None,
-) -> Any:
-    """Return a capsule of a copy, or for `copy=False` of the values with the read-only flag.
-
-    A consumer may ignore the flag, as PyTorch does. `copy=False` is its promise not to write.
-    """
-    if copy is not False:
-        _native.count("copies")
-    viewed = values.view(np.uint16) if values.dtype == BFLOAT16 else values
-    capsule = viewed.__dlpack__(max_version=max_version, copy=copy is not False)
-    if values.dtype == BFLOAT16:
-        _header(capsule).tensor.code = BFLOAT_CODE
-    return capsule
