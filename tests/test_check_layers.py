@@ -91,7 +91,8 @@ def test_includes_of_the_own_layer_and_below_pass(tmp_path: Path) -> None:
                 " ir/value.h, ir/value.cpp, exec/executable.cpp, exec/gather.cpp,"
                 " exec/matrix_product.cpp, exec/op_interpreter.cpp, exec/part_copy.cpp,"
                 " exec/reduction_kernels.cpp, exec/stacking.cpp, engine/batch_rows.cpp,"
-                " python/launch_bindings.cpp, python/scan_loop.cpp, python/value_bindings.cpp"
+                " python/launch_bindings.cpp, python/cuda_bindings.cpp, python/scan_loop.cpp,"
+                " python/value_bindings.cpp"
             ),
         ),
         (

@@ -348,9 +348,7 @@ class ColdGraphRun : public OpInterpreter {
             return false;
         const Value& value = *computed_value(position);
         const Allocation& memory = *value.buffers[0].allocation;
-        if (memory.owner || value.next) return false;
-        for (std::size_t axis = 0; axis < value.strides.size(); ++axis)
-            if (value.strides[axis] == 0 && value.type->shape[axis] > 1) return false;
+        if (memory.owner || value.next || may_overlap_itself(value)) return false;
         return value.references.load(std::memory_order_relaxed) == 1u + is_published &&
                memory.references.load(std::memory_order_relaxed) ==
                    1 + num_stale_aliases_[position];

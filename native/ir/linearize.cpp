@@ -28,7 +28,7 @@ struct Frame {
 bool is_unaliased(const Value& value) {
     const Allocation& memory = *value.buffers[0].allocation;
     return !memory.owner && !value.next && value.references.load(std::memory_order_relaxed) == 2 &&
-           memory.references.load(std::memory_order_relaxed) == 1;
+           memory.references.load(std::memory_order_relaxed) == 1 && !may_overlap_itself(value);
 }
 
 // Memory of a linearization, reused by the thread's next one, except that of a large graph.

@@ -1,5 +1,7 @@
 #include "ir/value.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 #include <unordered_map>
 #include <utility>
@@ -96,6 +98,22 @@ void Allocation::destroy(Allocation* allocation) {
 
 Ref<Value> Value::uninitialized(const Ref<Type>& type) {
     return in_memory(Allocation::on_device(device_of(type->device), type->bytes()), type);
+}
+
+bool may_overlap_itself(const Value& value) {
+    if (value.strides.empty()) return false;
+    const Type& type = *value.type;
+    int64_t reach = dtype_of(type.dtype).bytes; // of the axes so far, from the shortest step on
+    std::vector<std::size_t> axes;
+    for (std::size_t axis = 0; axis < value.strides.size(); ++axis)
+        if (type.shape[axis] > 1) axes.push_back(axis);
+    std::ranges::sort(axes, {}, [&](std::size_t axis) { return std::abs(value.strides[axis]); });
+    for (std::size_t axis : axes) {
+        const int64_t step = std::abs(value.strides[axis]);
+        if (step < reach) return true;
+        reach += step * (type.shape[axis] - 1);
+    }
+    return false;
 }
 
 void wait_for_host_access(uint8_t number) {

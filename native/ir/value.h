@@ -99,6 +99,10 @@ inline std::vector<int64_t> strides_of(const Value& value) {
     return value.strides.empty() ? c_order_strides(*value.type) : value.strides;
 }
 
+// Whether several elements may have one place in memory, as those of a broadcast or of windows: it
+// cannot be written element by element. Also true for some layouts of which that is not so.
+bool may_overlap_itself(const Value& value);
+
 // For code of the host, which reads or writes the elements: the address of the first one. Waits for
 // what a device has queued. Throws std::logic_error if the host cannot reach the memory.
 void wait_for_host_access(uint8_t device);

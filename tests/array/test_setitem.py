@@ -332,3 +332,43 @@ def test_zero_and_one_are_truth_values(key: Any) -> None:
     assert x.tolist() == [False, True, True]
     with pytest.raises(DTypeError, match="cannot replace elements of bool"):
         x[...] = [0, 1, 2]
+
+
+OVERLAPPING = {
+    "windows": lambda x: tn.sliding_window_view(x, 2),
+    "windows of windows": lambda x: tn.flip(tn.sliding_window_view(x, 2)[::2]),
+    "toeplitz": tn.linalg.toeplitz,
+    "broadcast": lambda x: tn.broadcast_to(x, (3, 4)),
+}
+
+
+@pytest.mark.parametrize("tier", ["auto", 1])
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_elements_that_share_memory_are_assigned_apart(name: str, tier: str | int) -> None:
+    made = tn.function(OVERLAPPING[name])
+    truth = np.asarray(made(tn.asarray([1.0, 2.0, 3.0, 4.0]))).copy()
+    truth[0, 1], truth[1] = 9, truth[1] * 2
+    for _ in range(3):
+        with tn.options(tier=tier):
+            x = made(tn.asarray([1.0, 2.0, 3.0, 4.0])).wait()
+            x[0, 1] = 9
+            x[1] *= 2
+            assert np.array_equal(np.asarray(x), truth)
+            y = made(tn.asarray([1.0, 2.0, 3.0, 4.0])).wait()
+            y *= y + 1
+            z = np.asarray(made(tn.asarray([1.0, 2.0, 3.0, 4.0])))
+            assert np.array_equal(np.asarray(y), z * (z + 1))
+
+
+@pytest.mark.parametrize("value", [np.int64(300), np.uint8(200), np.uint64(2**63 + 5)])
+def test_integers_of_numpy_that_do_not_fit_are_refused_or_wrap_as_in_numpy(value: Any) -> None:
+    signed = tn.zeros(3, dtype="int8")
+    for key in (0, slice(0, 2), ...):
+        with pytest.raises(OverflowError):
+            signed[key] = value
+    with pytest.raises(OverflowError):
+        signed.fill(value)
+    if value.dtype.kind == "u":
+        wide, truth = tn.zeros(3, dtype="uint8"), np.zeros(3, "uint8")
+        wide[0] = truth[0] = value
+        assert wide.tolist() == truth.tolist()

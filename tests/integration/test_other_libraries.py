@@ -7,6 +7,7 @@ They are the extra `[integration]`. A test without its library skips; with `--sk
 from __future__ import annotations
 
 import operator
+import pickle
 import subprocess
 import sys
 import warnings
@@ -69,6 +70,7 @@ def test_ndimage_writes_to_arrays(name: str, arguments: Any, dtype: str) -> None
     answer = function(VALUES - 5, *arguments, output=expected)
     np.testing.assert_array_equal(np.asarray(target), expected)
     assert (found is target) == (answer is expected)
+    assert pickle.loads(pickle.dumps(function)) is function  # our own bytes
     distances = tn.zeros((3, 4))
     ndimage.distance_transform_edt(VALUES > 5, distances=distances)
     np.testing.assert_array_equal(distances, ndimage.distance_transform_edt(VALUES > 5))

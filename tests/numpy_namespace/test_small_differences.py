@@ -176,3 +176,11 @@ def test_a_shape_that_does_not_fit_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="in place"):
         tn.wrap(np.zeros(6)).shape = (2, 3)
     assert x.shape == (2, 3)
+
+
+def test_full_of_an_array_is_an_array_of_its_own() -> None:
+    row = ours.zeros(3)
+    x = ours.full((2, 3), row)
+    x[0, 0] = 5
+    row[1] = 7
+    assert (x.tolist(), row.tolist()) == ([[5, 0, 0], [0, 0, 0]], [0, 7, 0])

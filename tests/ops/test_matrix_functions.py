@@ -269,3 +269,12 @@ def test_least_squares_of_stacks_are_those_of_each_matrix(
 def test_misfit_is_named(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+def test_pivots_are_one_for_each_row_and_factors_broadcast() -> None:
+    matrix, sides = np.array([[0.0, 2.0], [3.0, 4.0]]), np.arange(24.0).reshape(4, 2, 3)
+    factors = tn.linalg.lu_factor(tn.asarray(matrix))
+    found = tn.linalg.lu_solve(factors, tn.asarray(sides))
+    np.testing.assert_allclose(np.asarray(found), np.linalg.solve(matrix, sides), rtol=1e-13)
+    with pytest.raises(ShapeError, match="are not 2 for each matrix"):
+        tn.linalg.lu_solve((factors.lu, factors.piv[:1]), tn.asarray([1.0, 2.0]))

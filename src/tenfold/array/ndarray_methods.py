@@ -141,7 +141,7 @@ def dumps(self: Array) -> bytes:
 
 def fill(self: Array, value: Any) -> None:
     """Write a number into every element, cast to the dtype."""
-    self[...] = cast(asarray(value), self.dtype)
+    self[...] = value if isinstance(value, np.integer) else cast(asarray(value), self.dtype)
 
 
 def flatten(self: Array, order: str = "C") -> Array:

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.interop.asarray import asarray
 from tenfold.interop.materialize import value_of
 
 TARGETS = ("output", "distances", "indices")
@@ -54,12 +53,13 @@ def _delivering(function: Callable[..., Any], targets: dict[str, int]) -> Callab
 
         result = function(*map(values, args), **{key: values(x) for key, x in options.items()})
         for x in written:
-            x[...] = asarray(copies[id(x)])
+            x[...] = copies[id(x)]
         arrays = {id(copies[id(x)]): x for x in written}
         if isinstance(result, tuple):
             return tuple(arrays.get(id(x), x) for x in result)
         return arrays.get(id(result), result)
 
+    delivering.__module__ = "scipy.ndimage"  # where pickle finds it
     return delivering
 
 

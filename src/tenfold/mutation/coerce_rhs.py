@@ -41,8 +41,8 @@ def coerce_rhs(value: Any, target: Array, operation: str) -> Any:
     if isinstance(value, Array):
         return value if _native.has_kind(target) else to_dense(value)
     if isinstance(value, (np.ndarray, np.generic)):
-        if isinstance(value, np.integer) and value.dtype.kind == kind_of(target.dtype):
-            number_of(int(value), target.dtype, operation)  # raises for one that does not fit
+        if isinstance(value, np.integer) and kind_of(target.dtype) == "i":
+            number_of(int(value), target.dtype, operation)  # raises as NumPy; unsigned ones wrap
         return asarray(value, device=target.device)
     if isinstance(value, (bool, int, float, complex)):
         is_truth = target.dtype == BOOL and value in (0, 1)

@@ -89,8 +89,8 @@ def with_class_of_numpys(
 def _both_classes(ours: Any, theirs: type[Exception]) -> Any:
     if issubclass(ours, theirs):
         return ours
-    reduced = {"__reduce__": lambda self: (ours, (str(self),))}
-    return type(ours.__name__, (ours, theirs), reduced)
+    methods = {"__reduce__": lambda self: (ours, (str(self),)), "__str__": ours.__str__}
+    return type(ours.__name__, (ours, theirs), methods)
 
 
 def placeholders(value: Any) -> Any:

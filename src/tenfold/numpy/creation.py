@@ -22,6 +22,7 @@ from tenfold.interop import asarray as importing
 from tenfold.numpy.arguments import (
     Immediate,
     as_array,
+    as_new,
     cast,
     check_order,
     export,
@@ -172,7 +173,7 @@ def full(
     lengths = _shape(shape, order)
     if isinstance(fill_value, (bool, int, float, complex)):
         return create.full(lengths, fill_value, dtype=dtype, device=device)
-    return reshaping.broadcast_to(cast(as_array(fill_value), dtype), lengths)
+    return as_new(reshaping.broadcast_to(cast(as_array(fill_value), dtype), lengths))
 
 
 def _shape(shape: Any, order: Any = "C") -> tuple[int, ...]:

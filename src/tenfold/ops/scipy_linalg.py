@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tenfold import _native
 from tenfold._native import Array, Type
 from tenfold.core.op import BoundCall, Inferred
 from tenfold.core.op_decorators import array, as_stack, derived, operation, refuse_derivative
@@ -182,7 +183,13 @@ def lu_solve(lu_and_piv: tuple[Array, Array], b: Array, /, trans: int = 0) -> Ar
     packed, pivots = map(array, lu_and_piv)
     stack, order = square(packed.shape)
     columns, is_vector = _columns(order, stack, b)
+    if pivots.shape[-1:] != (order,):
+        rule = f"pivots of shape {pivots.shape} are not {order} for each matrix"
+        raise ShapeError("", rule, remedy="give those of tn.linalg.lu_factor")
     rows = exchanged_rows(pivots, order)[..., None]
+    both = broadcast(columns.shape[:-2], rows.shape[:-2])
+    rows = broadcast_to(rows, (*both, order, 1))
+    columns = broadcast_to(columns, (*both, *columns.shape[-2:]))
     if trans not in TRANSPOSITIONS:
         rule = f"trans {trans!r} is none of 0, 1, 2"
         raise ShapeError("", rule, remedy="use one of them")
@@ -355,7 +362,8 @@ def toeplitz(c: Array, r: Array | None = None, /) -> Array:
     if not m or not n:
         return zeros((*stack, m, n), dtype=concat(ends, axis=-1).dtype)
     values = concat([ends[0], ends[1][..., 1:]], axis=-1)
-    return flip(sliding_window_view(values, n, -1), axis=-2)
+    matrices = flip(sliding_window_view(values, n, -1), axis=-2)
+    return _native.array_of(_native.node_of(matrices))  # to which one may assign, as it is no view
 
 
 @derived(namespace="linalg")
