@@ -28,8 +28,8 @@ BUILTINS = "None Any bool bytes complex float int list object str tuple type dic
 TYPING = "Callable AbstractContextManager Iterable Iterator Literal Mapping PathLike Sequence P R"
 OF_RULES = "Match NodeView Pattern PatternVariable"
 OF_RESULTS = (
-    "FloatingInfo Generator IntegerInfo NamespaceInfo NumpyDraws TracedCallable UniqueAll "
-    "UniqueCounts UniqueInverse"
+    "CholeskyFactor FloatingInfo Generator IntegerInfo LUFactors NamespaceInfo NumpyDraws "
+    "PolarResult TracedCallable UniqueAll UniqueCounts UniqueInverse"
 )
 OF_DTYPES = "Type dtype ndarray"
 SHOWN = {*f"{BUILTINS} {TYPING} {OF_RULES} {OF_RESULTS} {OF_DTYPES}".split(), *tn.__all__}

@@ -16,6 +16,11 @@ from typing import Protocol
 from tenfold import _native
 from tenfold._native import TIERS, EntryPoint, UseCounter
 from tenfold.caches import LruCache
+from tenfold.codegen.llvm.module_emitter import render
+from tenfold.codegen.llvm.verify_alignment import verify_alignment
+from tenfold.codegen.simt.module import render_threads
+from tenfold.codegen.simt.verify_convergence import verify_convergence
+from tenfold.codegen.simt.words import HOST_WORDS
 from tenfold.core.loop_ir import Kernel
 from tenfold.dtypes import DTYPE_NAMES
 from tenfold.errors import CompileError
@@ -215,7 +220,8 @@ class Programs:
         if verifies():
             if isinstance(kernel, (Kernel, GenericElementwise, GenericReduction)):
                 verify_kernel(kernel if isinstance(kernel, Kernel) else kernel.kernel)
-            verify_text(text)
+            verify_alignment(text)
+            verify_convergence(text)
 
         def compile_kernel() -> Program:
             image = compile_ir(text, cpu, level)
@@ -360,22 +366,8 @@ def cache_key(kernel: Source) -> str:
     return kernel.key if isinstance(kernel, Kernel) else repr(kernel)
 
 
-def verify_text(text: str) -> None:
-    """Raise VerifyError if a module's text breaks a promise that it makes."""
-    from tenfold.codegen.llvm.verify_alignment import verify_alignment  # only under `verify`
-    from tenfold.codegen.simt.verify_convergence import verify_convergence  # the same
-
-    verify_alignment(text)
-    verify_convergence(text)
-
-
 def source_of(kernel: Source, target: Target) -> str:
     """Return a kernel's LLVM IR for a target."""
-    # What writes text is imported only where something is compiled: most processes find it on disk.
-    from tenfold.codegen.llvm.module_emitter import render
-    from tenfold.codegen.simt.module import render_threads
-    from tenfold.codegen.simt.words import HOST_WORDS
-
     if isinstance(kernel, (GenericElementwise, GenericReduction)):
         kernel = kernel.kernel
     if not isinstance(kernel, Kernel):
