@@ -119,12 +119,12 @@ def copy_reason(graph: Graph, position: int) -> str:
         return REFERENCED
     if node.pending:
         return "" if node.op is not None and not node.op.semantics.view else HAS_VIEWS
-    if not graph.dead_after_read[base]:
-        return REFERENCED
-    value = node.value()
-    assert value is not None, "a value that is dead after the read is computed"
-    strides = zip(node.type.shape, value.strides, strict=False)  # none in C order
-    return BROADCAST if any(length > 1 and not stride for length, stride in strides) else ""
+    strides = value.strides if (value := node.value()) is not None else ()  # none in C order
+    axes = zip(node.type.shape, strides, strict=False)
+    reach = node.type.dtype.itemsize + sum(abs(stride) * (length - 1) for length, stride in axes)
+    if strides and reach < node.type.size * node.type.dtype.itemsize:  # it is never in place
+        return BROADCAST
+    return "" if graph.dead_after_read[base] else REFERENCED
 
 
 __all__ = ["choose_updates", "copy_reason", "update_positions", "verify_updates"]
