@@ -8,7 +8,7 @@
 #   tuple by tuple, so the time grows with the square of the loops. Each process that needs bfloat16
 #   in NumPy pays it: every import of a library that names the dtype.
 #
-# The output seen, line by line (seconds of user and system time, a 2 GHz processor):
+# The output seen, line by line (seconds of user and system time):
 #
 #   ml_dtypes 0.6.0: imported in 0.017 s; bfloat16 + float8_e4m3fn is float32
 #   ml_dtypes 0.7.0: imported in 1.083 s; bfloat16 + float8_e4m3fn is bfloat16

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from check_size import NATIVE_SUFFIXES, code_lines, native_code_lines, read_lines
 
-CAPS = {"Python": 59_188, "C++": 23_633}
+CAPS = {"Python": 59_190, "C++": 23_633}
 """The most lines of code of a language."""
 
 

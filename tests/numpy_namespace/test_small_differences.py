@@ -178,6 +178,13 @@ def test_a_shape_that_does_not_fit_is_refused() -> None:
     assert x.shape == (2, 3)
 
 
+def test_flags_are_equal_or_not() -> None:
+    flags = ours.zeros(3).flags
+    assert flags == ours.ones(3).flags
+    assert (flags != ours.ones(3).flags) is False
+    assert flags != 1
+
+
 def test_full_of_an_array_is_an_array_of_its_own() -> None:
     row = ours.zeros(3)
     x = ours.full((2, 3), row)

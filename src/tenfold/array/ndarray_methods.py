@@ -331,6 +331,9 @@ class Flags(NamedTuple):
     def __eq__(self, other: object) -> bool:
         return builtins.all(getattr(other, x, None) == getattr(self, x) for x in self._fields)
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def __hash__(self) -> int:
         return tuple.__hash__(self)
 

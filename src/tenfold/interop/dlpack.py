@@ -29,11 +29,11 @@ HOST_DEVICES = (1, 3, 11, 13)
 """kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged: memory that a CPU can read."""
 CUDA_MEMORY = 2
 """kDLCUDA: memory of a device of NVIDIA."""
-UNSIGNED_CODE, BFLOAT_CODE, BOOL_CODE = 1, 4, 6
-CODES = {"i": 0, "u": UNSIGNED_CODE, "f": 2, "c": 5, "b": BOOL_CODE}
+UNSIGNED_CODE, BFLOAT_CODE = 1, 4
+CODES = {"i": 0, "u": UNSIGNED_CODE, "f": 2, "c": 5, "b": 6}
 READ_ONLY = 1
-LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
-"""The numbers of CUDA's two default streams."""
+LEGACY_STREAM = 1
+"""The number of CUDA's legacy default stream."""
 
 
 class _Tensor(ctypes.Structure):
